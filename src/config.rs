@@ -1,0 +1,1 @@
+//! The policy file: YAML to a validated policy.

@@ -1,0 +1,544 @@
+//! Claims: numbered, write-once records "run R may work on key K", and the layout of their record.
+
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::{DateTime, Utc};
+
+use super::key::{Digest, Key, Task};
+
+/// The highest claim number that run-guard makes; past it the ledger is full for the key.
+pub const MAX_CLAIM_NUMBER: u32 = 64;
+
+/// The longest record: GitHub's limit of a label's description, in characters.
+pub const MAX_RECORD_LEN: usize = 100;
+
+/// A random word that tells two guard steps of one attempt apart: 8 characters of `0-9a-z`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nonce(String);
+
+impl Nonce {
+    /// A nonce from 64 random bits.
+    pub fn from_bits(mut bits: u64) -> Self {
+        let mut word = String::with_capacity(8);
+        for _ in 0..8 {
+            word.push(base36_digit(bits % 36));
+            bits /= 36;
+        }
+        Self(word)
+    }
+
+    /// The word.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Nonce {
+    type Err = ();
+
+    fn from_str(s: &str) -> Result<Self, ()> {
+        let ok = s.len() == 8 && s.chars().all(|c| c.is_ascii_digit() || c.is_ascii_lowercase());
+        if ok { Ok(Self(s.to_owned())) } else { Err(()) }
+    }
+}
+
+impl fmt::Display for Nonce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Who holds a claim: a guard step of an attempt of a workflow run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner {
+    /// The workflow run's id.
+    pub run: u64,
+    /// The run's attempt, from 1.
+    pub attempt: u32,
+    /// The guard step's random word.
+    pub nonce: Nonce,
+}
+
+/// Why a claim was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The first of its key.
+    First,
+    /// Another try after a failure that left nothing behind, or after a claim that never ran.
+    Retry,
+    /// A person asked for it again.
+    Rerun,
+    /// The owner before was over without an outcome.
+    Takeover,
+    /// The scheduled sweep.
+    Reconcile,
+}
+
+impl Cause {
+    /// Every cause.
+    pub const ALL: [Self; 5] = [Self::First, Self::Retry, Self::Rerun, Self::Takeover, Self::Reconcile];
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Retry => "retry",
+            Self::Rerun => "rerun",
+            Self::Takeover => "takeover",
+            Self::Reconcile => "reconcile",
+        }
+    }
+
+    const fn letter(self) -> &'static str {
+        match self {
+            Self::First => "f",
+            Self::Retry => "r",
+            Self::Rerun => "e",
+            Self::Takeover => "t",
+            Self::Reconcile => "c",
+        }
+    }
+}
+
+/// What a person's wish to have the work done again is known by, so that it counts once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RerunId {
+    /// A comment with the rerun phrase, by id.
+    Comment(u64),
+    /// A re-run of a workflow run: run and attempt.
+    Attempt(u64, u32),
+    /// A label that a person added again: when, in seconds since 1970.
+    Label(i64),
+}
+
+/// How a claim ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The agent did what was asked.
+    Completed,
+    /// The agent ran and found nothing to do.
+    NoChange,
+    /// The agent failed and had written nothing.
+    FailedBeforeWrite,
+    /// The agent failed after it had written something.
+    FailedAfterWrite,
+    /// It is not known how it ended; a person must look.
+    NeedsReview,
+    /// The head that it was about has moved.
+    Superseded,
+    /// It never ran.
+    Withdrawn,
+}
+
+impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Self; 7] = [
+        Self::Completed,
+        Self::NoChange,
+        Self::FailedBeforeWrite,
+        Self::FailedAfterWrite,
+        Self::NeedsReview,
+        Self::Superseded,
+        Self::Withdrawn,
+    ];
+
+    /// The word used in outputs and files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::NoChange => "no-change",
+            Self::FailedBeforeWrite => "failed-before-write",
+            Self::FailedAfterWrite => "failed-after-write",
+            Self::NeedsReview => "needs-review",
+            Self::Superseded => "superseded",
+            Self::Withdrawn => "withdrawn",
+        }
+    }
+
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Completed => "co",
+            Self::NoChange => "nc",
+            Self::FailedBeforeWrite => "fb",
+            Self::FailedAfterWrite => "fa",
+            Self::NeedsReview => "nr",
+            Self::Superseded => "su",
+            Self::Withdrawn => "wd",
+        }
+    }
+
+    /// The outcome that a word names, if any.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|o| o.as_str() == word)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Whether a claim is open or how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimState {
+    /// Its owner has not written an outcome.
+    Open,
+    /// Its owner wrote an outcome.
+    Settled(Settlement),
+    /// It holds the key while lower claims are swept.
+    Sweep {
+        /// 1: holds the key; 2: the lower claims are deleted.
+        phase: u32,
+        /// When the phase was reached, to the second.
+        at: DateTime<Utc>,
+    },
+}
+
+/// An outcome and what goes with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settlement {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When, to the second.
+    pub at: DateTime<Utc>,
+    /// What the agent cost, in hundredths of a US dollar, where it is known.
+    pub cost_cents: Option<u64>,
+    /// The comment that holds the result, by id.
+    pub result_comment: Option<u64>,
+}
+
+/// What a claim says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Who holds it.
+    pub owner: Owner,
+    /// Why it was opened.
+    pub cause: Cause,
+    /// Which wish for a rerun it answers.
+    pub rerun: Option<RerunId>,
+    /// When it was opened, to the second, by the opener's clock.
+    pub opened_at: DateTime<Utc>,
+    /// The number of the issue or pull request that it is about.
+    pub number: Option<u64>,
+    /// The account id of who triggered it.
+    pub actor: Option<u64>,
+    /// Whether it is open.
+    pub state: ClaimState,
+}
+
+/// Why a text is no record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a claim record: {0}")]
+pub struct BadRecord(pub &'static str);
+
+fn base36_digit(n: u64) -> char {
+    u32::try_from(n).ok().and_then(|n| char::from_digit(n, 36)).unwrap_or('0')
+}
+
+fn base36(mut n: u64) -> String {
+    let mut digits = Vec::new();
+    loop {
+        digits.push(base36_digit(n % 36));
+        n /= 36;
+        if n == 0 {
+            break;
+        }
+    }
+    digits.iter().rev().collect()
+}
+
+/// A number in base 36 in its one canonical form: lower case, no padding.
+fn parse36(s: &str) -> Option<u64> {
+    let n = u64::from_str_radix(s, 36).ok()?;
+    (base36(n) == s).then_some(n)
+}
+
+fn seconds(at: DateTime<Utc>) -> u64 {
+    u64::try_from(at.timestamp()).unwrap_or(0)
+}
+
+fn from_seconds(n: u64) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(i64::try_from(n).ok()?, 0)
+}
+
+impl Record {
+    /// The record as at most 100 characters of ASCII: `rg1` and then tagged fields in a fixed order, numbers in
+    /// base 36. With numbers of the size that GitHub gives out today it takes about 75 characters.
+    ///
+    /// `r`RUN.ATTEMPT.NONCE `c`CAUSE\[=RERUN\] `t`OPENED \[`#`NUMBER\] \[`u`ACTOR\] STATE, where STATE is `open`, or
+    /// OUTCOME@SETTLED \[`$`CENTS\] \[`w`COMMENT\], or `sweep`PHASE@TIME.
+    pub fn encode(&self) -> String {
+        let mut out = format!(
+            "rg1 r{}.{}.{} c{}",
+            base36(self.owner.run),
+            base36(u64::from(self.owner.attempt)),
+            self.owner.nonce,
+            self.cause.letter()
+        );
+        match &self.rerun {
+            None => {}
+            Some(RerunId::Comment(id)) => out.push_str(&format!("=c{}", base36(*id))),
+            Some(RerunId::Attempt(run, attempt)) => {
+                out.push_str(&format!("=r{}.{}", base36(*run), base36(u64::from(*attempt))));
+            }
+            Some(RerunId::Label(at)) => {
+                out.push_str(&format!("=l{}", base36(u64::try_from(*at).unwrap_or(0))));
+            }
+        }
+        out.push_str(&format!(" t{}", base36(seconds(self.opened_at))));
+        if let Some(n) = self.number {
+            out.push_str(&format!(" #{}", base36(n)));
+        }
+        if let Some(a) = self.actor {
+            out.push_str(&format!(" u{}", base36(a)));
+        }
+        match &self.state {
+            ClaimState::Open => out.push_str(" open"),
+            ClaimState::Settled(s) => {
+                out.push_str(&format!(" {}@{}", s.outcome.code(), base36(seconds(s.at))));
+                if let Some(cents) = s.cost_cents {
+                    out.push_str(&format!(" ${}", base36(cents)));
+                }
+                if let Some(id) = s.result_comment {
+                    out.push_str(&format!(" w{}", base36(id)));
+                }
+            }
+            ClaimState::Sweep { phase, at } => {
+                out.push_str(&format!(" sweep{phase}@{}", base36(seconds(*at))));
+            }
+        }
+        out
+    }
+
+    /// Reads a record, strictly: whatever [`Record::encode`] would not write is refused.
+    pub fn decode(text: &str) -> Result<Self, BadRecord> {
+        if text.len() > MAX_RECORD_LEN {
+            return Err(BadRecord("it is longer than 100 characters"));
+        }
+        let mut fields = text.split(' ').peekable();
+        if fields.next() != Some("rg1") {
+            return Err(BadRecord("it does not start with rg1"));
+        }
+        let owner = fields.next().and_then(|f| f.strip_prefix('r')).and_then(parse_owner);
+        let owner = owner.ok_or(BadRecord("the owner is not RUN.ATTEMPT.NONCE"))?;
+        let cause = fields.next().and_then(|f| f.strip_prefix('c')).and_then(parse_cause);
+        let (cause, rerun) = cause.ok_or(BadRecord("the cause is unknown"))?;
+        let opened = fields.next().and_then(|f| f.strip_prefix('t')).and_then(parse36).and_then(from_seconds);
+        let opened_at = opened.ok_or(BadRecord("the time of opening is no number"))?;
+        let number = tagged(&mut fields, '#')?;
+        let actor = tagged(&mut fields, 'u')?;
+        let word = fields.next().ok_or(BadRecord("it says neither open nor an outcome"))?;
+        let state = if word == "open" {
+            ClaimState::Open
+        } else {
+            let (word, at) = word.split_once('@').ok_or(BadRecord("it says neither open nor an outcome"))?;
+            let at = parse36(at).and_then(from_seconds).ok_or(BadRecord("the time of the outcome is no number"))?;
+            if let Some(phase) = word.strip_prefix("sweep") {
+                let phase = match phase {
+                    "1" => 1,
+                    "2" => 2,
+                    _ => return Err(BadRecord("the phase of the sweep is unknown")),
+                };
+                ClaimState::Sweep { phase, at }
+            } else {
+                let outcome = Outcome::ALL.into_iter().find(|o| o.code() == word);
+                let outcome = outcome.ok_or(BadRecord("the outcome is unknown"))?;
+                let cost_cents = tagged(&mut fields, '$')?;
+                let result_comment = tagged(&mut fields, 'w')?;
+                ClaimState::Settled(Settlement { outcome, at, cost_cents, result_comment })
+            }
+        };
+        if fields.next().is_some() {
+            return Err(BadRecord("there is more after its end"));
+        }
+        Ok(Self { owner, cause, rerun, opened_at, number, actor, state })
+    }
+}
+
+/// The number behind `tag`, if the next field has that tag.
+fn tagged<'a>(
+    fields: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
+    tag: char,
+) -> Result<Option<u64>, BadRecord> {
+    match fields.peek().and_then(|f| f.strip_prefix(tag)) {
+        Some(rest) => {
+            let n = parse36(rest).ok_or(BadRecord("a field is no number"))?;
+            fields.next();
+            Ok(Some(n))
+        }
+        None => Ok(None),
+    }
+}
+
+fn parse_owner(s: &str) -> Option<Owner> {
+    let mut parts = s.split('.');
+    let run = parse36(parts.next()?)?;
+    let attempt = u32::try_from(parse36(parts.next()?)?).ok()?;
+    let nonce = parts.next()?.parse().ok()?;
+    parts.next().is_none().then_some(Owner { run, attempt, nonce })
+}
+
+fn parse_cause(s: &str) -> Option<(Cause, Option<RerunId>)> {
+    let (letter, rerun) = match s.split_once('=') {
+        None => (s, None),
+        Some((letter, id)) => (letter, Some(parse_rerun(id)?)),
+    };
+    let cause = Cause::ALL.into_iter().find(|c| c.letter() == letter)?;
+    Some((cause, rerun))
+}
+
+fn parse_rerun(s: &str) -> Option<RerunId> {
+    if let Some(id) = s.strip_prefix('c') {
+        return Some(RerunId::Comment(parse36(id)?));
+    }
+    if let Some(at) = s.strip_prefix('l') {
+        return Some(RerunId::Label(i64::try_from(parse36(at)?).ok()?));
+    }
+    let (run, attempt) = s.strip_prefix('r')?.split_once('.')?;
+    Some(RerunId::Attempt(parse36(run)?, u32::try_from(parse36(attempt)?).ok()?))
+}
+
+/// A claim that could be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Its number: the fence.
+    pub number: u32,
+    /// What it says.
+    pub record: Record,
+}
+
+/// A claim that is there, readable or not. One that cannot be read is never "free".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimRead {
+    /// It could be read.
+    Readable(Claim),
+    /// It exists, but its record is not one.
+    Unreadable {
+        /// Its number.
+        number: u32,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl ClaimRead {
+    /// The claim's number.
+    pub const fn number(&self) -> u32 {
+        match self {
+            Self::Readable(claim) => claim.number,
+            Self::Unreadable { number, .. } => *number,
+        }
+    }
+}
+
+/// The claim that the gates allow: what is to be created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimPlan {
+    /// Its number, one above the highest there is.
+    pub number: u32,
+    /// Why.
+    pub cause: Cause,
+    /// Which wish for a rerun it answers.
+    pub rerun: Option<RerunId>,
+    /// Which claim it takes over from, if any.
+    pub takes_over: Option<Box<Claim>>,
+    /// Whether a limit is so near that the claim must be ranked among the window's after it was made.
+    pub rank_after: bool,
+}
+
+/// The name by which a claim is handed from step to step: `LEDGER:KEY#NUMBER.NONCE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handle {
+    /// The ledger that keeps it.
+    pub ledger: LedgerKind,
+    /// The key.
+    pub key: Key,
+    /// The claim's number.
+    pub number: u32,
+    /// The owner's nonce.
+    pub nonce: Nonce,
+}
+
+/// Where claims are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LedgerKind {
+    /// Repository labels.
+    Label,
+}
+
+impl LedgerKind {
+    /// The word used in policy, inputs and handles.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Label => "label",
+        }
+    }
+
+    /// The ledger that a word names, if any.
+    pub fn parse(word: &str) -> Option<Self> {
+        (word == "label").then_some(Self::Label)
+    }
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}#{}.{}", self.ledger.as_str(), self.key, self.number, self.nonce)
+    }
+}
+
+/// Why a text is no handle.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a claim: expected the guard step's output `claim`, LEDGER:KEY#NUMBER.NONCE")]
+pub struct BadHandle(pub String);
+
+impl FromStr for Handle {
+    type Err = BadHandle;
+
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let (ledger, rest) = s.split_once(':')?;
+            let (key, claim) = rest.rsplit_once('#')?;
+            let (number, nonce) = claim.split_once('.')?;
+            let n: u32 = number.parse().ok().filter(|n: &u32| *n > 0 && n.to_string() == number)?;
+            Some(Self {
+                ledger: LedgerKind::parse(ledger)?,
+                key: key.parse().ok()?,
+                number: n,
+                nonce: nonce.parse().ok()?,
+            })
+        };
+        parse().ok_or_else(|| BadHandle(s.chars().take(120).collect()))
+    }
+}
+
+/// The prefix of every claim's label name.
+pub const LABEL_PREFIX: &str = "rg:";
+
+/// The name of the repository label that is claim `number` of a key: `rg:TASK:DIGEST:NUMBER`, lower case, at most 50
+/// characters.
+pub fn label_name(task: &Task, digest: &Digest, number: u32) -> String {
+    format!("{LABEL_PREFIX}{task}:{digest}:{number}")
+}
+
+/// Takes a claim's label name apart into task, digest and number. Anything that [`label_name`] would not write is no
+/// claim.
+pub fn parse_label_name(name: &str) -> Option<(Task, Digest, u32)> {
+    let mut parts = name.strip_prefix(LABEL_PREFIX)?.split(':');
+    let task: Task = parts.next()?.parse().ok()?;
+    let digest: Digest = parts.next()?.parse().ok()?;
+    let number = parts.next()?;
+    let n: u32 = number.parse().ok().filter(|n: &u32| *n > 0 && n.to_string() == number)?;
+    parts.next().is_none().then_some((task, digest, n))
+}
+
+/// The shared label that says that a task is done on an item: `run-guard:TASK:done`.
+pub fn done_label(task: &Task) -> String {
+    format!("run-guard:{task}:done")
+}
+
+/// The shared label that says that a person must look at what a task left on an item: `run-guard:TASK:review`.
+pub fn review_label(task: &Task) -> String {
+    format!("run-guard:{task}:review")
+}

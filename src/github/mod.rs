@@ -1,0 +1,1 @@
+//! The client of the real GitHub, and the only user of octocrab.

@@ -1,0 +1,262 @@
+//! The seams to the world: GitHub, the ledger and the clock. Everything that does IO stands behind these traits.
+//!
+//! One method of [`GitHub`] is one request, so that requests can be counted and any of them can fail. The client in
+//! `github/` implements it over HTTP, the embedded GitHub in `sim/` in memory.
+
+#![allow(async_fn_in_trait, reason = "one thread drives every future, so none need be Send")]
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+
+use crate::core::claim::{ClaimRead, LedgerKind, Record};
+use crate::core::facts::{Claims, Fact, Permission, RepositoryState, ResourceState, RunState, Window};
+use crate::core::key::Key;
+
+/// A repository by its present name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepoName {
+    /// The owner's login.
+    pub owner: String,
+    /// The repository's name.
+    pub name: String,
+}
+
+impl RepoName {
+    /// From `owner/name`; `None` if it is not of that form or could not stand in an address.
+    pub fn parse(full: &str) -> Option<Self> {
+        if !crate::core::trigger::is_repository_name(full) {
+            return None;
+        }
+        let (owner, name) = full.split_once('/')?;
+        Some(Self { owner: owner.to_owned(), name: name.to_owned() })
+    }
+}
+
+impl fmt::Display for RepoName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.owner, self.name)
+    }
+}
+
+/// Why a request gave no result. Each kind asks for another answer from the caller.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PortError {
+    /// The server answered that the thing to be created exists: `already_exists` alone.
+    #[error("it exists already ({request})")]
+    Exists {
+        /// Method and path.
+        request: String,
+    },
+    /// The server refused: 401, 403 or another 422. GitHub's words and the request.
+    #[error("GitHub answered {status} \"{message}\" to {request}")]
+    Denied {
+        /// The HTTP status.
+        status: u16,
+        /// GitHub's `message`, with the details of `errors` where there are any.
+        message: String,
+        /// Method and path.
+        request: String,
+    },
+    /// The server says that there is no such thing, or that the token may not see it: 404 or 410.
+    #[error("GitHub answered {status} \"{message}\" to {request}")]
+    Missing {
+        /// The HTTP status.
+        status: u16,
+        /// GitHub's `message`.
+        message: String,
+        /// Method and path.
+        request: String,
+    },
+    /// A primary or secondary rate limit.
+    #[error("GitHub's rate limit is used up until {} ({request})", retry_at.format("%H:%M:%S UTC"))]
+    RateLimited {
+        /// When to ask again.
+        retry_at: DateTime<Utc>,
+        /// Method and path.
+        request: String,
+    },
+    /// A write whose answer is lost (time-out, reset, 5xx): it may have taken effect.
+    #[error("the answer to {request} was lost, so it may or may not have taken effect: {why}")]
+    Ambiguous {
+        /// Method and path.
+        request: String,
+        /// What happened.
+        why: String,
+    },
+    /// A read that got no answer, or a 5xx.
+    #[error("{request} got no answer: {why}")]
+    Unreachable {
+        /// Method and path.
+        request: String,
+        /// What happened.
+        why: String,
+    },
+    /// An answer that is not of the form that GitHub's API description promises.
+    #[error("the answer to {request} cannot be understood: {why}")]
+    Malformed {
+        /// Method and path.
+        request: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// What the policy file on the default branch holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PolicyRead {
+    /// The query answered for the default branch, reported no error on the path, and there is no such file.
+    Absent,
+    /// Its text.
+    Text(String),
+    /// Anything else; why. Never to be taken for "no policy".
+    Unreadable(String),
+}
+
+/// What the one facts query asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FactsQuery {
+    /// The repository.
+    pub repo: RepoName,
+    /// The issue or pull request.
+    pub number: Option<u64>,
+    /// Repository labels to look up by exact name. At most 20.
+    pub labels: Vec<String>,
+    /// Whether to list the repository's newest labels too (100, newest first), for the budget window.
+    pub window: bool,
+}
+
+/// A repository label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Its name.
+    pub name: String,
+    /// Its description; empty if it has none.
+    pub description: String,
+    /// When it was created, by GitHub's clock, where the answer says.
+    pub created_at: Option<DateTime<Utc>>,
+}
+
+/// One page of labels, newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LabelPage {
+    /// The labels.
+    pub labels: Vec<Label>,
+    /// Where the next page starts; `None` on the last.
+    pub next: Option<String>,
+}
+
+/// What the one facts query answered. Parts of it can be unknown on their own: a denied field nulls its parent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FactsReply {
+    /// The token's login.
+    pub viewer: Fact<String>,
+    /// The policy file.
+    pub policy: PolicyRead,
+    /// The repository.
+    pub repository: Fact<RepositoryState>,
+    /// The issue or pull request; `Known(None)`: there is none.
+    pub resource: Fact<Option<ResourceState>>,
+    /// The labels that were asked for by name, those that exist.
+    pub labels: Fact<BTreeMap<String, Label>>,
+    /// The first page of the newest labels, if it was asked for.
+    pub window: Fact<LabelPage>,
+}
+
+/// What people can react to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReactTo {
+    /// An issue or pull request, by number.
+    Issue(u64),
+    /// A comment, by id.
+    Comment(u64),
+}
+
+/// GitHub, one method a request. Reads that fail are `Unreachable`, writes whose answer is lost `Ambiguous`.
+/// No method repeats a write on its own.
+pub trait GitHub {
+    /// GitHub's own time: the newest `Date` header that was seen.
+    fn server_time(&self) -> Option<DateTime<Utc>>;
+
+    /// Policy and facts in one GraphQL query.
+    async fn facts(&self, query: &FactsQuery) -> Result<FactsReply, PortError>;
+
+    /// One more page of the repository's labels, newest first. GraphQL.
+    async fn labels_page(&self, repo: &RepoName, after: &str) -> Result<LabelPage, PortError>;
+
+    /// Repository labels by exact name, those that exist; at most 20. GraphQL.
+    async fn labels_by_name(&self, repo: &RepoName, names: &[String]) -> Result<BTreeMap<String, Label>, PortError>;
+
+    /// A person's permission. REST `GET /repos/{}/collaborators/{}/permission`; a 404 is [`Permission::None`].
+    async fn permission(&self, repo: &RepoName, login: &str) -> Result<Permission, PortError>;
+
+    /// A workflow run. REST `GET /repos/{}/actions/runs/{}`; a 404 is [`RunState::Missing`].
+    async fn run(&self, repo: &RepoName, id: u64) -> Result<RunState, PortError>;
+
+    /// Creates a repository label; `Exists` if there is one of that name.
+    async fn create_label(&self, repo: &RepoName, label: &Label, color: &str) -> Result<(), PortError>;
+
+    /// Reads one repository label by name; a 404 is `None`.
+    async fn label(&self, repo: &RepoName, name: &str) -> Result<Option<Label>, PortError>;
+
+    /// Replaces the description of a repository label.
+    async fn describe_label(&self, repo: &RepoName, name: &str, description: &str) -> Result<(), PortError>;
+
+    /// Puts labels on an issue or pull request; those that the repository does not have are created.
+    async fn add_labels(&self, repo: &RepoName, number: u64, names: &[String]) -> Result<(), PortError>;
+
+    /// Takes a label off an issue or pull request; a 404 is fine.
+    async fn remove_label(&self, repo: &RepoName, number: u64, name: &str) -> Result<(), PortError>;
+
+    /// Writes a comment and gives its id.
+    async fn create_comment(&self, repo: &RepoName, number: u64, body: &str) -> Result<u64, PortError>;
+
+    /// Reacts; reacting twice in the same way is one reaction. `content` is one of GitHub's words, such as `confused`.
+    async fn react(&self, repo: &RepoName, to: ReactTo, content: &str) -> Result<(), PortError>;
+}
+
+/// What the creation of a claim answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Created {
+    /// It is made, by this very request.
+    Made,
+    /// A claim of that number is there already: lost, unless its nonce is one's own.
+    Exists,
+}
+
+/// Where claims are kept. Implementations carry out what `core` decided; none decides.
+pub trait Ledger {
+    /// Which one this is.
+    fn kind(&self) -> LedgerKind;
+
+    /// The names that the facts query must look up to see the key's claims `from..=to`.
+    fn probe(&self, key: &Key, from: u32, to: u32) -> Vec<String>;
+
+    /// The key's claims among looked-up labels.
+    fn claims(&self, key: &Key, labels: &BTreeMap<String, Label>) -> Claims;
+
+    /// Adds a page of the newest labels to the budget window.
+    fn add_to_window(&self, window: &mut Window, page: &LabelPage);
+
+    /// Creates claim `number` of a key, if it is absent. The answer alone decides a race.
+    async fn create(&self, repo: &RepoName, key: &Key, number: u32, record: &Record) -> Result<Created, PortError>;
+
+    /// Reads claim `number` of a key; `None` if it is not there or does not show yet.
+    async fn read(&self, repo: &RepoName, key: &Key, number: u32) -> Result<Option<ClaimRead>, PortError>;
+
+    /// Writes one's own claim anew, to settle it.
+    async fn rewrite(&self, repo: &RepoName, key: &Key, number: u32, record: &Record) -> Result<(), PortError>;
+
+    /// The permission that a workflow must grant so that this ledger can be written, such as `issues: write`.
+    fn permission(&self) -> &'static str;
+}
+
+/// Time.
+pub trait Clock {
+    /// The time now, UTC.
+    fn now(&self) -> DateTime<Utc>;
+
+    /// Waits until a time.
+    async fn sleep_until(&self, at: DateTime<Utc>);
+}
