@@ -182,8 +182,8 @@ pub trait GitHub {
     /// Policy and facts in one GraphQL query.
     async fn facts(&self, query: &FactsQuery) -> Result<FactsReply, PortError>;
 
-    /// One more page of the repository's labels, newest first. GraphQL.
-    async fn labels_page(&self, repo: &RepoName, after: &str) -> Result<LabelPage, PortError>;
+    /// One page of the repository's labels, newest first: the first, or the one after a cursor. GraphQL.
+    async fn labels_page(&self, repo: &RepoName, after: Option<&str>) -> Result<LabelPage, PortError>;
 
     /// Repository labels by exact name, those that exist; at most 20. GraphQL.
     async fn labels_by_name(&self, repo: &RepoName, names: &[String]) -> Result<BTreeMap<String, Label>, PortError>;

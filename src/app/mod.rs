@@ -1,3 +1,19 @@
 //! The commands: one file each. They gather facts through the ports, let the core decide, and act.
 
+pub mod check;
+pub mod finish;
+pub mod gather;
 pub mod report;
+
+use crate::core::claim::Nonce;
+
+/// The world that a command works in.
+#[derive(Debug)]
+pub struct World<'a, G, C> {
+    /// GitHub, real or embedded.
+    pub github: &'a G,
+    /// Time.
+    pub clock: &'a C,
+    /// The random word of this step.
+    pub nonce: Nonce,
+}

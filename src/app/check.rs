@@ -1,0 +1,435 @@
+//! `check`: the step before the agent. It decides and, if every gate passes, claims.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
+
+use super::World;
+use super::gather::Gathered;
+use super::report::{BudgetLeft, CheckReport};
+use crate::config;
+use crate::core::claim::{ClaimPlan, ClaimRead, ClaimState, Handle, LedgerKind, Outcome, Owner, Record, Settlement};
+use crate::core::decide::{before_reading, decide};
+use crate::core::decision::{Decision, Reason, Seen, Stop, Verdict};
+use crate::core::facts::{Fact, Question, Window, WindowClaim};
+use crate::core::gates::{self, Context, claim::Exists};
+use crate::core::key::{Key, Task};
+use crate::core::marker::Marker;
+use crate::core::policy::{Effect, Policy, TaskPolicy};
+use crate::core::trigger::{RunContext, Trigger};
+use crate::ledger::label::LabelLedger;
+use crate::ports::{Clock, Created, GitHub, Ledger, PolicyRead, PortError, RepoName};
+
+/// More questions than any decision has.
+const MOST_QUESTIONS: u32 = 64;
+
+/// The pauses between the reads of a claim that GitHub says is there and does not show, in seconds.
+const READ_BACK_PAUSES: [i64; 5] = [1, 2, 4, 8, 16];
+
+/// A policy that is not read from GitHub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigText {
+    /// Where it comes from, for messages.
+    pub origin: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// What `check` is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckInput {
+    /// The event's name.
+    pub event_name: String,
+    /// The event's payload.
+    pub payload: Value,
+    /// The GitHub host.
+    pub host: String,
+    /// The run that asks.
+    pub run: RunContext,
+    /// The task.
+    pub task: Task,
+    /// The ledger, if not the policy's.
+    pub ledger: Option<LedgerKind>,
+    /// The policy, if not the repository's.
+    pub config: Option<ConfigText>,
+    /// Whether people without write permission may start it.
+    pub anyone: bool,
+    /// Whether everything is paused.
+    pub paused: bool,
+    /// Whether nothing is to be written.
+    pub dry_run: bool,
+    /// How long the command may take.
+    pub deadline: TimeDelta,
+}
+
+/// Decides and claims. It always gives a report: what fails is a verdict too.
+pub async fn check<G: GitHub, C: Clock>(world: &World<'_, G, C>, input: &CheckInput) -> CheckReport {
+    let trigger = match Trigger::read(&input.event_name, &input.payload, &input.host, input.run.clone()) {
+        Ok(trigger) => trigger,
+        Err(stop) => return finished(CheckReport::stopped(input.task.clone(), stop), input),
+    };
+    let Some(repo) = RepoName::parse(&trigger.repository) else {
+        let stop = Stop::new(Reason::BadPayload, "the payload has no usable `repository.full_name`");
+        return finished(CheckReport::stopped(input.task.clone(), stop), input);
+    };
+    let ledger = LabelLedger::new(world.github);
+    let mut session = Session {
+        world,
+        input,
+        trigger: &trigger,
+        repo: &repo,
+        ledger: &ledger,
+        gathered: Gathered::new(world, &ledger, &repo),
+        deadline: world.clock.now() + input.deadline,
+        policy: Policy::default(),
+        key: trigger.key(&input.task, &TaskPolicy::default()),
+    };
+    let report = match session.run().await {
+        Ok(report) => report,
+        Err(stop) => session.stopped(Vec::new(), *stop),
+    };
+    finished(report, input)
+}
+
+/// What holds for every report, however it came about.
+fn finished(mut report: CheckReport, input: &CheckInput) -> CheckReport {
+    report.dry_run = input.dry_run;
+    report
+}
+
+/// One `check` on its way.
+struct Session<'a, G, C, L> {
+    world: &'a World<'a, G, C>,
+    input: &'a CheckInput,
+    trigger: &'a Trigger,
+    repo: &'a RepoName,
+    ledger: &'a L,
+    gathered: Gathered<'a, G, C, L>,
+    deadline: DateTime<Utc>,
+    policy: Policy,
+    key: Key,
+}
+
+type Stopped = Box<Stop>;
+
+impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
+    async fn run(&mut self) -> Result<CheckReport, Stopped> {
+        if let Some(stop) = before_reading(self.trigger, self.input.paused) {
+            return Ok(self.stopped(Vec::new(), stop));
+        }
+        self.read_policy_and_facts().await?;
+        for _ in 0..MOST_QUESTIONS {
+            match decide(&self.context()) {
+                Decision::Stop { path, stop } => return Ok(self.stopped(path, *stop)),
+                Decision::Claim { path, plan } if self.input.dry_run => return Ok(self.would_proceed(path, &plan)),
+                Decision::Claim { path, plan } => return Ok(self.claim(path, &plan).await),
+                Decision::Ask(question) => self.answer(&question).await?,
+            }
+        }
+        Err(Box::new(Stop::new(Reason::LedgerUnreachable, "GitHub's answers kept changing while they were read")))
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context {
+            trigger: self.trigger,
+            task: &self.input.task,
+            key: &self.key,
+            policy: &self.policy,
+            rules: self.policy.task(&self.input.task),
+            facts: &self.gathered.facts,
+            now: self.gathered.now(),
+        }
+    }
+
+    async fn read_policy_and_facts(&mut self) -> Result<(), Stopped> {
+        let given = match &self.input.config {
+            Some(config) => Some(parse(&config.text, &config.origin)?),
+            None => None,
+        };
+        if let Some(policy) = given.clone() {
+            self.adopt(policy)?;
+        }
+        let window = given.is_none() || self.policy.task(&self.input.task).budget.window().is_some();
+        let anyone = self.input.anyone || self.policy.task(&self.input.task).anyone;
+        let asked = self.key.clone();
+        let read = self.gathered.first_read(self.trigger, &asked, anyone, window).await;
+        let read = read.map_err(|error| Box::new(first_read_failed(&error)))?;
+        if given.is_none() {
+            let policy = match read {
+                PolicyRead::Absent => Policy::default(),
+                PolicyRead::Text(text) => parse(&text, crate::core::policy::POLICY_PATH)?,
+                PolicyRead::Unreadable(why) => {
+                    let path = crate::core::policy::POLICY_PATH;
+                    return Err(Box::new(Stop::new(
+                        Reason::PolicyUnreadable,
+                        format!("{path} on the default branch could not be read: {why}"),
+                    )));
+                }
+            };
+            self.adopt(policy)?;
+        }
+        if self.key != asked {
+            self.gathered.read_claims(&self.key).await;
+        }
+        Ok(())
+    }
+
+    /// Takes a policy up, with what the inputs say on top.
+    fn adopt(&mut self, mut policy: Policy) -> Result<(), Stopped> {
+        if self.input.anyone {
+            let mut rules = policy.task(&self.input.task).clone();
+            open_to_anyone(&mut rules)?;
+            policy.tasks.insert(self.input.task.clone(), rules);
+        }
+        self.key = self.trigger.key(&self.input.task, policy.task(&self.input.task));
+        self.policy = policy;
+        Ok(())
+    }
+
+    async fn answer(&mut self, question: &Question) -> Result<(), Stopped> {
+        if let Question::WaitUntil(at) = question {
+            let wait = *at - self.gathered.now();
+            if self.input.dry_run || self.world.clock.now() + wait > self.deadline {
+                let message = format!("the run that held the claim ended only just now; it can be taken over at {}", at.format("%H:%M:%S UTC"));
+                return Err(Box::new(Stop::new(Reason::Settling, message).with_retry_at(*at)));
+            }
+        }
+        let cx = self.context();
+        let person = gates::trigger::whose_permission(self.trigger, cx.asker(), cx.rules.anyone, &self.policy);
+        let person = person.map(|a| a.login);
+        self.gathered.answer(question, self.trigger, &self.key, person.as_deref()).await;
+        Ok(())
+    }
+
+    async fn claim(&mut self, path: Vec<Seen>, plan: &ClaimPlan) -> CheckReport {
+        let now = self.gathered.now();
+        let record = Record {
+            owner: Owner {
+                run: self.trigger.run.run,
+                attempt: self.trigger.run.attempt,
+                nonce: self.world.nonce.clone(),
+            },
+            cause: plan.cause,
+            rerun: plan.rerun.clone(),
+            opened_at: DateTime::from_timestamp(now.timestamp(), 0).unwrap_or(now),
+            number: self.trigger.resource.number(),
+            actor: self.trigger.asker().and_then(|a| a.id),
+            state: ClaimState::Open,
+        };
+        if let Err(stop) = self.create(plan.number, &record).await {
+            return self.stopped(path, *stop);
+        }
+        if plan.rank_after
+            && let Some(stop) = self.rank(plan.number, &record).await
+        {
+            return self.withdraw(path, plan.number, &record, *stop).await;
+        }
+        self.proceeds(path, plan.number)
+    }
+
+    /// Creates the claim; `Ok` means that it is one's own.
+    async fn create(&self, number: u32, record: &Record) -> Result<(), Stopped> {
+        match self.ledger.create(self.repo, &self.key, number, record).await {
+            Ok(Created::Made) => Ok(()),
+            Ok(Created::Exists) => self.read_back(number, record).await,
+            // The write may have taken effect. To create it once more is safe: if it did, GitHub says that the claim
+            // exists, and the nonce tells whose it is.
+            Err(PortError::Ambiguous { .. } | PortError::Malformed { .. }) => {
+                match self.ledger.create(self.repo, &self.key, number, record).await {
+                    Ok(Created::Made) => Ok(()),
+                    Ok(Created::Exists) => self.read_back(number, record).await,
+                    Err(error) => Err(Box::new(self.write_failed(&error))),
+                }
+            }
+            Err(error) => Err(Box::new(self.write_failed(&error))),
+        }
+    }
+
+    /// Reads the claim that is there already until it shows, and judges whose it is.
+    async fn read_back(&self, number: u32, record: &Record) -> Result<(), Stopped> {
+        let mut pauses = READ_BACK_PAUSES.iter();
+        let mut last = "it does not show yet".to_owned();
+        loop {
+            match self.ledger.read(self.repo, &self.key, number).await {
+                Ok(Some(read)) => return self.judge_existing(&read, record),
+                Ok(None) => {}
+                Err(error) => last = error.to_string(),
+            }
+            let again = pauses.next().map(|s| self.world.clock.now() + TimeDelta::seconds(*s));
+            match again.filter(|at| *at < self.deadline) {
+                Some(at) => self.world.clock.sleep_until(at).await,
+                None => {
+                    let message = format!("GitHub says that claim {number} exists, but it could not be read: {last}");
+                    return Err(Box::new(Stop::new(Reason::LedgerUnreachable, message)));
+                }
+            }
+        }
+    }
+
+    fn judge_existing(&self, read: &ClaimRead, record: &Record) -> Result<(), Stopped> {
+        match gates::claim::exists(&self.context(), read, &record.owner.nonce) {
+            Exists::Mine => Ok(()),
+            Exists::Lost(stop) => Err(stop),
+        }
+    }
+
+    /// Near a cap: whether one's own claim is over it when the window's claims are ranked.
+    async fn rank(&self, number: u32, record: &Record) -> Option<Box<Stop>> {
+        let span = self.policy.task(&self.input.task).budget.window()?;
+        let window = match self.gathered.fresh_window(self.gathered.now() - span).await {
+            Ok(window) => window,
+            Err(error) => {
+                let message = format!("the claims could not be listed after the claim was made: {error}");
+                return Some(Box::new(Stop::new(Reason::UnknownUsage, message)));
+            }
+        };
+        let own = WindowClaim {
+            task: self.key.task().to_string(),
+            digest: self.key.digest().to_string(),
+            claim: crate::core::claim::Claim { number, record: record.clone() },
+        };
+        gates::budget::rank(&self.context(), &window, &own).map(Box::new)
+    }
+
+    async fn withdraw(&self, path: Vec<Seen>, number: u32, record: &Record, stop: Stop) -> CheckReport {
+        let settled = Record {
+            state: ClaimState::Settled(Settlement {
+                outcome: Outcome::Withdrawn,
+                at: record.opened_at,
+                cost_cents: None,
+                result_comment: None,
+            }),
+            ..record.clone()
+        };
+        let written = self.ledger.rewrite(self.repo, &self.key, number, &settled).await;
+        let mut report = self.stopped(path, stop);
+        if let Err(error) = written {
+            report.warnings.push(format!("claim {number} could not be given back: {error}"));
+        }
+        report
+    }
+
+    fn write_failed(&self, error: &PortError) -> Stop {
+        match error {
+            PortError::RateLimited { retry_at, .. } => {
+                Stop::new(Reason::LedgerUnreachable, error.to_string()).with_retry_at(*retry_at)
+            }
+            PortError::Denied { .. } | PortError::Missing { .. } | PortError::Exists { .. } => {
+                Stop::new(Reason::LedgerDenied, error.to_string())
+            }
+            PortError::Ambiguous { .. } | PortError::Unreachable { .. } | PortError::Malformed { .. } => {
+                Stop::new(Reason::LedgerUnreachable, error.to_string())
+            }
+        }
+    }
+
+    /// The parts of a report that do not depend on the verdict.
+    fn base(&self, path: Vec<Seen>, stop: Stop) -> CheckReport {
+        let mut report = CheckReport::stopped(self.input.task.clone(), stop);
+        report.path = path;
+        report.repository = Some(self.trigger.repository.clone());
+        let comment_url = self.trigger.comment.as_ref().and_then(|c| c.url.clone());
+        report.resource_url = comment_url.or_else(|| self.trigger.url.clone());
+        report.key = Some(self.key.clone());
+        let cx = self.context();
+        report.source_run_url = (self.trigger.run.run > 0).then(|| cx.run_url(self.trigger.run.run));
+        report.head_sha =
+            self.gathered.facts.resource.known().and_then(Option::as_ref).and_then(|r| r.head_sha.clone());
+        report.budget = budget_left(&cx, u32::from(report.proceeds()));
+        report
+    }
+
+    fn stopped(&self, path: Vec<Seen>, stop: Stop) -> CheckReport {
+        let hint = match stop.reason {
+            Reason::LedgerDenied => Some(format!("Give the job `{}`, or choose another ledger.", self.ledger.permission())),
+            _ => None,
+        };
+        let mut report = self.base(path, stop);
+        report.hint = hint;
+        report
+    }
+
+    fn proceeding(&self, path: Vec<Seen>, number: u32, message: String) -> CheckReport {
+        let mut report = self.base(path, Stop::new(Reason::LostRace, message).with_verdict(Verdict::Proceed));
+        report.reason = None;
+        report.fence = Some(number);
+        report
+    }
+
+    fn would_proceed(&self, path: Vec<Seen>, plan: &ClaimPlan) -> CheckReport {
+        let message = format!("claim {} would be made (cause: {})", plan.number, plan.cause.as_str());
+        self.proceeding(path, plan.number, message)
+    }
+
+    fn proceeds(&self, path: Vec<Seen>, number: u32) -> CheckReport {
+        let message = format!("this run holds claim {number}");
+        let mut report = self.proceeding(path, number, message);
+        report.claim = Some(Handle {
+            ledger: self.ledger.kind(),
+            key: self.key.clone(),
+            number,
+            nonce: self.world.nonce.clone(),
+        });
+        report.marker = Some(Marker {
+            key: self.key.clone(),
+            claim: number,
+            source_run_id: self.trigger.run.run,
+            nonce: self.world.nonce.clone(),
+            outcome: None,
+        });
+        report
+    }
+}
+
+/// What the caps leave, counting `own` runs on top of the window.
+fn budget_left(cx: &Context<'_>, own: u32) -> BudgetLeft {
+    let Fact::Known(window) = &cx.facts.window else { return BudgetLeft::default() };
+    let budget = &cx.rules.budget;
+    let left = |limit: Option<u32>, span| {
+        let used = u32::try_from(gates::budget::runs_within(window, cx.now, span)).unwrap_or(u32::MAX);
+        limit.map(|limit| limit.saturating_sub(used.saturating_add(own)))
+    };
+    let spent = |window: &Window| {
+        let reserved = u64::from(own) * budget.estimate_cents.unwrap_or(0);
+        gates::budget::spent_cents(cx, window).saturating_add(reserved)
+    };
+    BudgetLeft {
+        runs_hour: left(budget.max_runs_per_hour, TimeDelta::hours(1)),
+        runs_day: left(budget.max_runs_per_day, TimeDelta::hours(24)),
+        cost_day_cents: budget.max_cost_per_day_cents.map(|limit| limit.saturating_sub(spent(window))),
+    }
+}
+
+fn parse(text: &str, origin: &str) -> Result<Policy, Stopped> {
+    config::parse(text, origin).map_err(|error| Box::new(Stop::new(Reason::PolicyInvalid, error.to_string())))
+}
+
+/// The input `anyone` opens a task to people without write permission, which is for agents that only talk. A task whose
+/// `may` the policy leaves alone is narrowed to that.
+fn open_to_anyone(rules: &mut TaskPolicy) -> Result<(), Stopped> {
+    let talk = std::collections::BTreeSet::from([Effect::Comment, Effect::Label]);
+    if rules.may == TaskPolicy::default().may {
+        rules.may = talk;
+    } else if !rules.may.is_subset(&talk) {
+        return Err(Box::new(Stop::new(
+            Reason::PolicyInvalid,
+            "the input `anyone` is set, but the policy lets the task do more than comment and label (`may:`)",
+        )));
+    }
+    rules.anyone = true;
+    Ok(())
+}
+
+/// Neither policy nor facts could be read.
+fn first_read_failed(error: &PortError) -> Stop {
+    match error {
+        PortError::RateLimited { retry_at, .. } => {
+            Stop::new(Reason::LedgerUnreachable, error.to_string()).with_retry_at(*retry_at)
+        }
+        PortError::Unreachable { .. } | PortError::Ambiguous { .. } | PortError::Malformed { .. } => {
+            Stop::new(Reason::LedgerUnreachable, error.to_string())
+        }
+        PortError::Denied { .. } | PortError::Missing { .. } | PortError::Exists { .. } => {
+            Stop::new(Reason::PolicyUnreadable, format!("policy and facts could not be read: {error}"))
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Gathering: answers the core's questions through the ports, one request each.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::World;
+use crate::core::claim::ClaimRead;
+use crate::core::facts::{Fact, Facts, Question, Window};
+use crate::core::identity::{Who, who};
+use crate::core::key::Key;
+use crate::core::marker::Marker;
+use crate::core::policy::Policy;
+use crate::core::trigger::Trigger;
+use crate::ports::{Clock, FactsQuery, FactsReply, GitHub, Label, LabelPage, Ledger, PolicyRead, PortError, RepoName};
+
+/// How many claim numbers one query looks up.
+pub const PROBES: u32 = 16;
+
+/// What has been gathered so far.
+#[derive(Debug)]
+pub struct Gathered<'a, G, C, L> {
+    world: &'a World<'a, G, C>,
+    ledger: &'a L,
+    repo: &'a RepoName,
+    /// The facts.
+    pub facts: Facts,
+    /// Where the budget window goes on.
+    window_next: Option<String>,
+    /// GitHub's clock against one's own.
+    offset: TimeDelta,
+}
+
+impl<'a, G: GitHub, C: Clock, L: Ledger> Gathered<'a, G, C, L> {
+    /// Nothing gathered yet.
+    pub fn new(world: &'a World<'a, G, C>, ledger: &'a L, repo: &'a RepoName) -> Self {
+        Self { world, ledger, repo, facts: Facts::default(), window_next: None, offset: TimeDelta::zero() }
+    }
+
+    /// The time by GitHub's clock as last seen, going on with one's own.
+    pub fn now(&self) -> DateTime<Utc> {
+        self.world.clock.now() + self.offset
+    }
+
+    fn note_time(&mut self) {
+        if let Some(theirs) = self.world.github.server_time() {
+            self.offset = theirs - self.world.clock.now();
+        }
+    }
+
+    /// The one query for policy and facts and, at the same time, the permission of a person who asks. What the
+    /// policy says of `anyone` is not known yet.
+    pub async fn first_read(
+        &mut self,
+        trigger: &Trigger,
+        key: &Key,
+        anyone: bool,
+        window: bool,
+    ) -> Result<PolicyRead, PortError> {
+        let query = FactsQuery {
+            repo: self.repo.clone(),
+            number: trigger.resource.number(),
+            labels: self.ledger.probe(key, 1, PROBES),
+            window,
+        };
+        let asker = trigger.asker();
+        let person = (!anyone && who(asker.as_ref(), None, &Policy::default()) == Who::Person)
+            .then(|| asker.map(|a| a.login))
+            .flatten();
+        let (reply, permission) = tokio::join!(self.world.github.facts(&query), async {
+            match &person {
+                Some(login) => Some(self.world.github.permission(self.repo, login).await),
+                None => None,
+            }
+        });
+        self.note_time();
+        if let Some(permission) = permission {
+            self.facts.permission = fact(permission);
+        }
+        let FactsReply { viewer, policy, repository, resource, labels, window } = reply?;
+        self.facts.viewer = viewer;
+        self.facts.repository = repository;
+        self.facts.resource = resource;
+        self.set_claims(key, &labels);
+        match window {
+            Fact::Unasked => {}
+            Fact::Unknown(why) => self.facts.window = Fact::Unknown(why),
+            Fact::Known(page) => self.add_window(Window::default(), page),
+        }
+        Ok(policy)
+    }
+
+    fn set_claims(&mut self, key: &Key, labels: &Fact<BTreeMap<String, Label>>) {
+        self.facts.claims_probed_to = PROBES;
+        self.facts.claims = match labels {
+            Fact::Unasked => Fact::Unasked,
+            Fact::Unknown(why) => Fact::Unknown(why.clone()),
+            Fact::Known(labels) => Fact::Known(self.ledger.claims(key, labels)),
+        };
+    }
+
+    fn add_window(&mut self, mut window: Window, page: LabelPage) {
+        self.ledger.add_to_window(&mut window, &page);
+        self.window_next = page.next;
+        self.facts.window = Fact::Known(window);
+    }
+
+    /// Reads the claims of another key than the one that the first read asked for: the policy changed it.
+    pub async fn read_claims(&mut self, key: &Key) {
+        let labels = self.world.github.labels_by_name(self.repo, &self.ledger.probe(key, 1, PROBES)).await;
+        self.note_time();
+        self.set_claims(key, &fact(labels));
+    }
+
+    /// The budget window anew, page by page back to `since`.
+    pub async fn fresh_window(&self, since: DateTime<Utc>) -> Result<Window, PortError> {
+        let mut window = Window::default();
+        let mut page = self.world.github.labels_page(self.repo, None).await?;
+        loop {
+            self.ledger.add_to_window(&mut window, &page);
+            match (&page.next, window.complete_since) {
+                (Some(next), Some(reached)) if reached > since => {
+                    page = self.world.github.labels_page(self.repo, Some(next)).await?;
+                }
+                _ => return Ok(window),
+            }
+        }
+    }
+
+    /// Answers one question, with a value or as unknown.
+    pub async fn answer(&mut self, question: &Question, trigger: &Trigger, key: &Key, person: Option<&str>) {
+        match question {
+            // The first read answered it, or failed as a whole; a part that stayed unasked was not to be had.
+            Question::Facts => self.close_unasked(),
+            Question::Permission => {
+                self.facts.permission = match person {
+                    Some(login) => fact(self.world.github.permission(self.repo, login).await),
+                    None => Fact::Unknown("nobody is named".to_owned()),
+                };
+            }
+            Question::HolderRun(id) => {
+                let state = fact(self.world.github.run(self.repo, *id).await);
+                if *id == trigger.run.run {
+                    self.facts.own_run = state;
+                } else {
+                    self.facts.holder = state;
+                }
+            }
+            Question::MoreClaims(above) => {
+                let (from, to) = (above.saturating_add(1), above.saturating_add(PROBES));
+                match self.world.github.labels_by_name(self.repo, &self.ledger.probe(key, from, to)).await {
+                    Ok(labels) => {
+                        let more = self.ledger.claims(key, &labels);
+                        if let Fact::Known(claims) = &mut self.facts.claims {
+                            claims.extend(more);
+                        }
+                        self.facts.claims_probed_to = to;
+                    }
+                    Err(error) => self.facts.claims = Fact::Unknown(error.to_string()),
+                }
+            }
+            Question::SecondRead(number) => {
+                let read = self.ledger.read(self.repo, key, *number).await;
+                self.second_read(*number, read);
+            }
+            Question::MoreWindow => self.more_window().await,
+            Question::MarkerClaim { .. } => {
+                self.facts.marker_claim = match Marker::find(&trigger.text) {
+                    Some(marker) => fact(self.ledger.read(self.repo, &marker.key, marker.claim).await),
+                    None => Fact::Known(None),
+                };
+            }
+            Question::WaitUntil(at) => {
+                self.world.clock.sleep_until(*at - self.offset).await;
+                self.facts.holder = Fact::Unasked;
+            }
+        }
+        self.note_time();
+    }
+
+    /// A claim that changed since the first read takes its place; one that did not is confirmed.
+    fn second_read(&mut self, number: u32, read: Result<Option<ClaimRead>, PortError>) {
+        if let (Ok(Some(again)), Fact::Known(claims)) = (&read, &mut self.facts.claims)
+            && claims.get(&number) != Some(again)
+        {
+            claims.insert(number, again.clone());
+            self.facts.second_read = Fact::Unasked;
+            self.facts.holder = Fact::Unasked;
+            return;
+        }
+        self.facts.second_read = fact(read);
+    }
+
+    async fn more_window(&mut self) {
+        let Fact::Known(window) = std::mem::take(&mut self.facts.window) else { return };
+        let Some(next) = self.window_next.take() else {
+            self.facts.window = Fact::Unknown("the list of labels ended before the window's start".to_owned());
+            return;
+        };
+        match self.world.github.labels_page(self.repo, Some(&next)).await {
+            Ok(page) => self.add_window(window, page),
+            Err(error) => self.facts.window = Fact::Unknown(error.to_string()),
+        }
+    }
+
+    fn close_unasked(&mut self) {
+        let why = || "GitHub's answer did not hold it".to_owned();
+        let facts = &mut self.facts;
+        if facts.viewer == Fact::Unasked {
+            facts.viewer = Fact::Unknown(why());
+        }
+        if facts.repository == Fact::Unasked {
+            facts.repository = Fact::Unknown(why());
+        }
+        if facts.resource == Fact::Unasked {
+            facts.resource = Fact::Unknown(why());
+        }
+        if facts.claims == Fact::Unasked {
+            facts.claims = Fact::Unknown(why());
+        }
+        if facts.window == Fact::Unasked {
+            facts.window = Fact::Unknown(why());
+        }
+    }
+}
+
+/// What a request answered, as a fact.
+fn fact<T>(result: Result<T, PortError>) -> Fact<T> {
+    match result {
+        Ok(value) => Fact::Known(value),
+        Err(error) => Fact::Unknown(error.to_string()),
+    }
+}

@@ -1,0 +1,107 @@
+//! The `label` ledger: claim N of a key is the repository label `rg:TASK:DIGEST:N`, its record the description.
+//!
+//! The server creates a label only if there is none of that name, which is what arbitrates.
+
+use std::collections::BTreeMap;
+
+use crate::core::claim::{Claim, ClaimRead, LABEL_PREFIX, LedgerKind, Record, label_name, parse_label_name};
+use crate::core::facts::{Claims, Window, WindowClaim};
+use crate::core::key::Key;
+use crate::ports::{Created, GitHub, Label, LabelPage, Ledger, PortError, RepoName};
+
+/// The colour of a claim's label: a quiet grey.
+const COLOR: &str = "ededed";
+
+/// Claims as repository labels.
+#[derive(Debug)]
+pub struct LabelLedger<'a, G> {
+    github: &'a G,
+}
+
+impl<'a, G: GitHub> LabelLedger<'a, G> {
+    /// The ledger over a GitHub.
+    pub const fn new(github: &'a G) -> Self {
+        Self { github }
+    }
+}
+
+/// A label as a claim: one whose description is no record is there all the same.
+fn read(number: u32, label: &Label) -> ClaimRead {
+    match Record::decode(&label.description) {
+        Ok(record) => ClaimRead::Readable(Claim { number, record }),
+        Err(bad) => ClaimRead::Unreadable { number, why: bad.to_string() },
+    }
+}
+
+impl<G: GitHub> Ledger for LabelLedger<'_, G> {
+    fn kind(&self) -> LedgerKind {
+        LedgerKind::Label
+    }
+
+    fn probe(&self, key: &Key, from: u32, to: u32) -> Vec<String> {
+        let digest = key.digest();
+        (from..=to).map(|n| label_name(key.task(), &digest, n)).collect()
+    }
+
+    fn claims(&self, key: &Key, labels: &BTreeMap<String, Label>) -> Claims {
+        let digest = key.digest();
+        labels
+            .values()
+            .filter_map(|label| {
+                let (task, of, number) = parse_label_name(&label.name.to_ascii_lowercase())?;
+                (task == *key.task() && of == digest).then(|| (number, read(number, label)))
+            })
+            .collect()
+    }
+
+    fn add_to_window(&self, window: &mut Window, page: &LabelPage) {
+        for label in &page.labels {
+            if !label.name.starts_with(LABEL_PREFIX) {
+                continue;
+            }
+            match parse_label_name(&label.name).map(|(task, digest, n)| (task, digest, read(n, label))) {
+                Some((task, digest, ClaimRead::Readable(claim))) => {
+                    let entry = WindowClaim { task: task.to_string(), digest: digest.to_string(), claim };
+                    if !window.claims.contains(&entry) {
+                        window.claims.push(entry);
+                    }
+                }
+                Some((_, _, ClaimRead::Unreadable { .. })) => window.unreadable.push(label.name.clone()),
+                // A person's own label that happens to start alike is no claim.
+                None => {}
+            }
+        }
+        // Labels come newest first, so the last of a page tells how far back the list is whole.
+        window.complete_since = match &page.next {
+            None => None,
+            Some(_) => page.labels.last().and_then(|l| l.created_at).or(window.complete_since),
+        };
+    }
+
+    async fn create(&self, repo: &RepoName, key: &Key, number: u32, record: &Record) -> Result<Created, PortError> {
+        let label = Label {
+            name: label_name(key.task(), &key.digest(), number),
+            description: record.encode(),
+            created_at: None,
+        };
+        match self.github.create_label(repo, &label, COLOR).await {
+            Ok(()) => Ok(Created::Made),
+            Err(PortError::Exists { .. }) => Ok(Created::Exists),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn read(&self, repo: &RepoName, key: &Key, number: u32) -> Result<Option<ClaimRead>, PortError> {
+        let name = label_name(key.task(), &key.digest(), number);
+        Ok(self.github.label(repo, &name).await?.map(|label| read(number, &label)))
+    }
+
+    async fn rewrite(&self, repo: &RepoName, key: &Key, number: u32, record: &Record) -> Result<(), PortError> {
+        let name = label_name(key.task(), &key.digest(), number);
+        self.github.describe_label(repo, &name, &record.encode()).await
+    }
+
+    fn permission(&self) -> &'static str {
+        "issues: write"
+    }
+}
