@@ -4,6 +4,7 @@
 //! `ARCHITECTURE.md` for the map.
 
 pub mod app;
+pub mod cli;
 pub mod config;
 pub mod core;
 pub mod github;

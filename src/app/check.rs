@@ -9,7 +9,7 @@ use super::report::{BudgetLeft, CheckReport};
 use crate::config;
 use crate::core::claim::{ClaimPlan, ClaimRead, ClaimState, Handle, LedgerKind, Outcome, Owner, Record, Settlement};
 use crate::core::decide::{before_reading, decide};
-use crate::core::decision::{Decision, Reason, Seen, Stop, Verdict};
+use crate::core::decision::{Decision, OnError, Reason, Seen, Stop, Verdict};
 use crate::core::facts::{Fact, Question, Window, WindowClaim};
 use crate::core::gates::{self, Context, claim::Exists};
 use crate::core::key::{Key, Task};
@@ -57,6 +57,8 @@ pub struct CheckInput {
     pub paused: bool,
     /// Whether nothing is to be written.
     pub dry_run: bool,
+    /// What becomes of a verdict that says that no decision could be made.
+    pub on_error: OnError,
     /// How long the command may take.
     pub deadline: TimeDelta,
 }
@@ -93,6 +95,13 @@ pub async fn check<G: GitHub, C: Clock>(world: &World<'_, G, C>, input: &CheckIn
 /// What holds for every report, however it came about.
 fn finished(mut report: CheckReport, input: &CheckInput) -> CheckReport {
     report.dry_run = input.dry_run;
+    if let Some(reason) = report.reason {
+        let verdict = input.on_error.verdict(reason, report.verdict);
+        if verdict != report.verdict && verdict == Verdict::Proceed {
+            report.warnings.push("the agent starts without a claim (`on-error: proceed`): it may start twice".to_owned());
+        }
+        report.verdict = verdict;
+    }
     report
 }
 
@@ -237,10 +246,10 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
                 match self.ledger.create(self.repo, &self.key, number, record).await {
                     Ok(Created::Made) => Ok(()),
                     Ok(Created::Exists) => self.read_back(number, record).await,
-                    Err(error) => Err(Box::new(self.write_failed(&error))),
+                    Err(error) => Err(Box::new(write_failed(&error))),
                 }
             }
-            Err(error) => Err(Box::new(self.write_failed(&error))),
+            Err(error) => Err(Box::new(write_failed(&error))),
         }
     }
 
@@ -255,13 +264,11 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
                 Err(error) => last = error.to_string(),
             }
             let again = pauses.next().map(|s| self.world.clock.now() + TimeDelta::seconds(*s));
-            match again.filter(|at| *at < self.deadline) {
-                Some(at) => self.world.clock.sleep_until(at).await,
-                None => {
-                    let message = format!("GitHub says that claim {number} exists, but it could not be read: {last}");
-                    return Err(Box::new(Stop::new(Reason::LedgerUnreachable, message)));
-                }
-            }
+            let Some(again) = again.filter(|at| *at < self.deadline) else {
+                let message = format!("GitHub says that claim {number} exists, but it could not be read: {last}");
+                return Err(Box::new(Stop::new(Reason::LedgerUnreachable, message)));
+            };
+            self.world.clock.sleep_until(again).await;
         }
     }
 
@@ -306,20 +313,6 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
             report.warnings.push(format!("claim {number} could not be given back: {error}"));
         }
         report
-    }
-
-    fn write_failed(&self, error: &PortError) -> Stop {
-        match error {
-            PortError::RateLimited { retry_at, .. } => {
-                Stop::new(Reason::LedgerUnreachable, error.to_string()).with_retry_at(*retry_at)
-            }
-            PortError::Denied { .. } | PortError::Missing { .. } | PortError::Exists { .. } => {
-                Stop::new(Reason::LedgerDenied, error.to_string())
-            }
-            PortError::Ambiguous { .. } | PortError::Unreachable { .. } | PortError::Malformed { .. } => {
-                Stop::new(Reason::LedgerUnreachable, error.to_string())
-            }
-        }
     }
 
     /// The parts of a report that do not depend on the verdict.
@@ -377,6 +370,21 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
             outcome: None,
         });
         report
+    }
+}
+
+/// The claim could not be written.
+fn write_failed(error: &PortError) -> Stop {
+    match error {
+        PortError::RateLimited { retry_at, .. } => {
+            Stop::new(Reason::LedgerUnreachable, error.to_string()).with_retry_at(*retry_at)
+        }
+        PortError::Denied { .. } | PortError::Missing { .. } | PortError::Exists { .. } => {
+            Stop::new(Reason::LedgerDenied, error.to_string())
+        }
+        PortError::Ambiguous { .. } | PortError::Unreachable { .. } | PortError::Malformed { .. } => {
+            Stop::new(Reason::LedgerUnreachable, error.to_string())
+        }
     }
 }
 

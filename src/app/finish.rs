@@ -73,7 +73,7 @@ pub async fn finish<G: GitHub, C: Clock>(world: &World<'_, G, C>, input: &Finish
         warnings: Vec::new(),
     };
     if let Err(warning) = settle(world, input, &mut report).await {
-        report.message = "the claim was not settled".to_owned();
+        "the claim was not settled".clone_into(&mut report.message);
         report.warnings.push(warning);
     }
     report

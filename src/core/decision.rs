@@ -392,3 +392,44 @@ pub enum Decision {
         stop: Box<Stop>,
     },
 }
+
+/// What becomes of a verdict that says that no decision could be made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnError {
+    /// `error` fails the step; a ledger that does not answer is `defer`.
+    #[default]
+    Default,
+    /// `error` fails the step, and so does a ledger that does not answer.
+    Stop,
+    /// The agent starts without a claim where GitHub could not be read or written; other errors fail the step.
+    Proceed,
+    /// The step is green and the agent does not start.
+    Skip,
+}
+
+impl OnError {
+    /// The choice that a word names, if any.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "stop" => Some(Self::Stop),
+            "proceed" => Some(Self::Proceed),
+            "skip" => Some(Self::Skip),
+            _ => None,
+        }
+    }
+
+    /// The verdict that a stop ends with. Starting all the same is for outages and missing permissions of the ledger;
+    /// it never lets in somebody whose permission is unknown, nor a trigger that cannot be read.
+    pub const fn verdict(self, reason: Reason, verdict: Verdict) -> Verdict {
+        let outage = matches!(
+            reason,
+            Reason::LedgerUnreachable | Reason::LedgerDenied | Reason::LedgerFull | Reason::PolicyUnreadable
+        );
+        match self {
+            Self::Stop if outage => Verdict::Error,
+            Self::Proceed if outage => Verdict::Proceed,
+            Self::Skip if outage || matches!(verdict, Verdict::Error) => Verdict::Skip,
+            Self::Default | Self::Stop | Self::Proceed | Self::Skip => verdict,
+        }
+    }
+}
