@@ -1,6 +1,7 @@
 //! The commands: one file each. They gather facts through the ports, let the core decide, and act.
 
 pub mod check;
+pub mod dry_run;
 pub mod finish;
 pub mod gather;
 pub mod report;
