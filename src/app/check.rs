@@ -7,12 +7,13 @@ use super::World;
 use super::gather::Gathered;
 use super::report::{BudgetLeft, CheckReport};
 use crate::config;
-use crate::core::claim::{ClaimPlan, ClaimRead, ClaimState, Handle, LedgerKind, Outcome, Owner, Record, Settlement};
+use crate::core::claim::{ClaimPlan, ClaimState, Handle, LedgerKind, Outcome, Owner, Record, Settlement};
 use crate::core::decide::{before_reading, decide};
 use crate::core::decision::{Decision, OnError, Reason, Seen, Stop, Verdict};
 use crate::core::facts::{Fact, Question, Window, WindowClaim};
-use crate::core::gates::{self, Context, claim::Exists};
+use crate::core::gates::{self, Context};
 use crate::core::key::{Key, Task};
+use crate::core::lease::{Acquire, CreateAnswer, Next};
 use crate::core::marker::Marker;
 use crate::core::policy::{Effect, Policy, TaskPolicy};
 use crate::core::trigger::{RunContext, Trigger};
@@ -21,9 +22,6 @@ use crate::ports::{Clock, Created, GitHub, Ledger, PolicyRead, PortError, RepoNa
 
 /// More questions than any decision has.
 const MOST_QUESTIONS: u32 = 64;
-
-/// The pauses between the reads of a claim that GitHub says is there and does not show, in seconds.
-const READ_BACK_PAUSES: [i64; 5] = [1, 2, 4, 8, 16];
 
 /// A policy that is not read from GitHub.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +96,9 @@ fn finished(mut report: CheckReport, input: &CheckInput) -> CheckReport {
     if let Some(reason) = report.reason {
         let verdict = input.on_error.verdict(reason, report.verdict);
         if verdict != report.verdict && verdict == Verdict::Proceed {
-            report.warnings.push("the agent starts without a claim (`on-error: proceed`): it may start twice".to_owned());
+            report
+                .warnings
+                .push("the agent starts without a claim (`on-error: proceed`): it may start twice".to_owned());
         }
         report.verdict = verdict;
     }
@@ -198,7 +198,10 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
         if let Question::WaitUntil(at) = question {
             let wait = *at - self.gathered.now();
             if self.input.dry_run || self.world.clock.now() + wait > self.deadline {
-                let message = format!("the run that held the claim ended only just now; it can be taken over at {}", at.format("%H:%M:%S UTC"));
+                let message = format!(
+                    "the run that held the claim ended only just now; it can be taken over at {}",
+                    at.format("%H:%M:%S UTC")
+                );
                 return Err(Box::new(Stop::new(Reason::Settling, message).with_retry_at(*at)));
             }
         }
@@ -235,47 +238,45 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
         self.proceeds(path, plan.number)
     }
 
-    /// Creates the claim; `Ok` means that it is one's own.
+    /// Carries out what the protocol says until it is known whose the claim is; `Ok` means one's own.
     async fn create(&self, number: u32, record: &Record) -> Result<(), Stopped> {
-        match self.ledger.create(self.repo, &self.key, number, record).await {
-            Ok(Created::Made) => Ok(()),
-            Ok(Created::Exists) => self.read_back(number, record).await,
-            // The write may have taken effect. To create it once more is safe: if it did, GitHub says that the claim
-            // exists, and the nonce tells whose it is.
-            Err(PortError::Ambiguous { .. } | PortError::Malformed { .. }) => {
-                match self.ledger.create(self.repo, &self.key, number, record).await {
-                    Ok(Created::Made) => Ok(()),
-                    Ok(Created::Exists) => self.read_back(number, record).await,
-                    Err(error) => Err(Box::new(write_failed(&error))),
-                }
-            }
-            Err(error) => Err(Box::new(write_failed(&error))),
-        }
-    }
-
-    /// Reads the claim that is there already until it shows, and judges whose it is.
-    async fn read_back(&self, number: u32, record: &Record) -> Result<(), Stopped> {
-        let mut pauses = READ_BACK_PAUSES.iter();
-        let mut last = "it does not show yet".to_owned();
+        let mut acquire = Acquire::new(record.owner.clone());
+        let mut next = Next::Create;
+        let mut last = None;
         loop {
-            match self.ledger.read(self.repo, &self.key, number).await {
-                Ok(Some(read)) => return self.judge_existing(&read, record),
-                Ok(None) => {}
-                Err(error) => last = error.to_string(),
-            }
-            let again = pauses.next().map(|s| self.world.clock.now() + TimeDelta::seconds(*s));
-            let Some(again) = again.filter(|at| *at < self.deadline) else {
-                let message = format!("GitHub says that claim {number} exists, but it could not be read: {last}");
-                return Err(Box::new(Stop::new(Reason::LedgerUnreachable, message)));
+            next = match next {
+                Next::Create => {
+                    let answer = match self.ledger.create(self.repo, &self.key, number, record).await {
+                        Ok(Created::Made) => CreateAnswer::Made,
+                        Ok(Created::Exists) => CreateAnswer::Exists,
+                        Err(error @ (PortError::Ambiguous { .. } | PortError::Malformed { .. })) => {
+                            last = Some(error.to_string());
+                            CreateAnswer::Unknown
+                        }
+                        Err(error) => return Err(Box::new(write_failed(&error))),
+                    };
+                    acquire.created(answer)
+                }
+                Next::Read(pause) => {
+                    let at = self.world.clock.now() + pause;
+                    if at > self.deadline {
+                        return Err(Box::new(undecided(number, "the deadline is near", last)));
+                    }
+                    if pause > TimeDelta::zero() {
+                        self.world.clock.sleep_until(at).await;
+                    }
+                    let seen = self.ledger.read(self.repo, &self.key, number).await;
+                    acquire.read(seen.unwrap_or_else(|error| {
+                        last = Some(error.to_string());
+                        None
+                    }))
+                }
+                Next::Won => return Ok(()),
+                Next::Lost(read) => {
+                    return Err(Box::new(gates::claim::lost(&self.context(), &read)));
+                }
+                Next::GiveUp(why) => return Err(Box::new(undecided(number, why, last))),
             };
-            self.world.clock.sleep_until(again).await;
-        }
-    }
-
-    fn judge_existing(&self, read: &ClaimRead, record: &Record) -> Result<(), Stopped> {
-        match gates::claim::exists(&self.context(), read, &record.owner.nonce) {
-            Exists::Mine => Ok(()),
-            Exists::Lost(stop) => Err(stop),
         }
     }
 
@@ -333,7 +334,9 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
 
     fn stopped(&self, path: Vec<Seen>, stop: Stop) -> CheckReport {
         let hint = match stop.reason {
-            Reason::LedgerDenied => Some(format!("Give the job `{}`, or choose another ledger.", self.ledger.permission())),
+            Reason::LedgerDenied => {
+                Some(format!("Give the job `{}`, or choose another ledger.", self.ledger.permission()))
+            }
             _ => None,
         };
         let mut report = self.base(path, stop);
@@ -356,12 +359,8 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
     fn proceeds(&self, path: Vec<Seen>, number: u32) -> CheckReport {
         let message = format!("this run holds claim {number}");
         let mut report = self.proceeding(path, number, message);
-        report.claim = Some(Handle {
-            ledger: self.ledger.kind(),
-            key: self.key.clone(),
-            number,
-            nonce: self.world.nonce.clone(),
-        });
+        report.claim =
+            Some(Handle { ledger: self.ledger.kind(), key: self.key.clone(), number, nonce: self.world.nonce.clone() });
         report.marker = Some(Marker {
             key: self.key.clone(),
             claim: number,
@@ -371,6 +370,12 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
         });
         report
     }
+}
+
+/// It is not known whose claim `number` is.
+fn undecided(number: u32, why: &str, last: Option<String>) -> Stop {
+    let last = last.map(|error| format!(": {error}")).unwrap_or_default();
+    Stop::new(Reason::LedgerUnreachable, format!("whose claim {number} is cannot be told; {why}{last}"))
 }
 
 /// The claim could not be written.

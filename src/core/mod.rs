@@ -12,6 +12,7 @@ pub mod facts;
 pub mod gates;
 pub mod identity;
 pub mod key;
+pub mod lease;
 pub mod marker;
 pub mod policy;
 pub mod text;

@@ -1,7 +1,7 @@
 //! Was the claim won? What the answer to its creation means.
 
 use super::{Context, Judgement, clock};
-use crate::core::claim::{Claim, ClaimPlan, ClaimRead, ClaimState, MAX_CLAIM_NUMBER, Nonce};
+use crate::core::claim::{Claim, ClaimPlan, ClaimRead, ClaimState, MAX_CLAIM_NUMBER};
 use crate::core::decision::{Reason, Stop};
 
 /// Before the claim is made: whether the ledger has a place for it.
@@ -15,34 +15,18 @@ pub fn judge(plan: &ClaimPlan) -> Judgement {
     Judgement::pass(format!("claim {} is free", plan.number))
 }
 
-/// What follows when GitHub says that the claim exists already.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Exists {
-    /// The nonce is one's own: the first answer was lost, and the claim is won.
-    Mine,
-    /// Another owner has it.
-    Lost(Box<Stop>),
-}
-
-/// Judges the claim that was there first.
-pub fn exists(cx: &Context<'_>, read: &ClaimRead, own: &Nonce) -> Exists {
-    let claim = match read {
-        ClaimRead::Readable(claim) => claim,
-        ClaimRead::Unreadable { number, why } => {
-            return Exists::Lost(Box::new(Stop::new(
-                Reason::LostRace,
-                format!("claim {number} was taken first, by an owner that cannot be read ({why})"),
-            )));
-        }
-    };
-    let owner = &claim.record.owner;
-    if owner.nonce == *own && owner.run == cx.trigger.run.run && owner.attempt == cx.trigger.run.attempt {
-        return Exists::Mine;
+/// The claim belongs to another owner: what that means for this run.
+pub fn lost(cx: &Context<'_>, read: &ClaimRead) -> Stop {
+    match read {
+        ClaimRead::Readable(claim) => lost_to(cx, claim),
+        ClaimRead::Unreadable { number, why } => Stop::new(
+            Reason::LostRace,
+            format!("claim {number} was taken first, by an owner that cannot be read ({why})"),
+        ),
     }
-    Exists::Lost(Box::new(lost(cx, claim)))
 }
 
-fn lost(cx: &Context<'_>, claim: &Claim) -> Stop {
+fn lost_to(cx: &Context<'_>, claim: &Claim) -> Stop {
     let owner = &claim.record.owner;
     let who = format!("run {} (attempt {})", owner.run, owner.attempt);
     let stop = match &claim.record.state {
