@@ -98,7 +98,9 @@ fn finished(mut report: CheckReport, input: &CheckInput) -> CheckReport {
     if let Some(reason) = report.reason {
         let verdict = input.on_error.verdict(reason, report.verdict);
         if verdict != report.verdict && verdict == Verdict::Proceed {
-            report.warnings.push("the agent starts without a claim (`on-error: proceed`): it may start twice".to_owned());
+            report
+                .warnings
+                .push("the agent starts without a claim (`on-error: proceed`): it may start twice".to_owned());
         }
         report.verdict = verdict;
     }
@@ -198,7 +200,10 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
         if let Question::WaitUntil(at) = question {
             let wait = *at - self.gathered.now();
             if self.input.dry_run || self.world.clock.now() + wait > self.deadline {
-                let message = format!("the run that held the claim ended only just now; it can be taken over at {}", at.format("%H:%M:%S UTC"));
+                let message = format!(
+                    "the run that held the claim ended only just now; it can be taken over at {}",
+                    at.format("%H:%M:%S UTC")
+                );
                 return Err(Box::new(Stop::new(Reason::Settling, message).with_retry_at(*at)));
             }
         }
@@ -333,7 +338,9 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
 
     fn stopped(&self, path: Vec<Seen>, stop: Stop) -> CheckReport {
         let hint = match stop.reason {
-            Reason::LedgerDenied => Some(format!("Give the job `{}`, or choose another ledger.", self.ledger.permission())),
+            Reason::LedgerDenied => {
+                Some(format!("Give the job `{}`, or choose another ledger.", self.ledger.permission()))
+            }
             _ => None,
         };
         let mut report = self.base(path, stop);
@@ -356,12 +363,8 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
     fn proceeds(&self, path: Vec<Seen>, number: u32) -> CheckReport {
         let message = format!("this run holds claim {number}");
         let mut report = self.proceeding(path, number, message);
-        report.claim = Some(Handle {
-            ledger: self.ledger.kind(),
-            key: self.key.clone(),
-            number,
-            nonce: self.world.nonce.clone(),
-        });
+        report.claim =
+            Some(Handle { ledger: self.ledger.kind(), key: self.key.clone(), number, nonce: self.world.nonce.clone() });
         report.marker = Some(Marker {
             key: self.key.clone(),
             claim: number,
