@@ -1,1 +1,14 @@
 //! The one integration binary.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and reads the environment that ./scripts/test sets"
+)]
+
+mod contract;
+mod tools;
