@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::World;
 use super::gather::Gathered;
+use super::patient::Patient;
 use super::report::{BudgetLeft, CheckReport};
 use crate::config;
 use crate::core::claim::{ClaimPlan, ClaimState, Handle, LedgerKind, Outcome, Owner, Record, Settlement};
@@ -71,6 +72,9 @@ pub async fn check<G: GitHub, C: Clock>(world: &World<'_, G, C>, input: &CheckIn
         let stop = Stop::new(Reason::BadPayload, "the payload has no usable `repository.full_name`");
         return finished(CheckReport::stopped(input.task.clone(), stop), input);
     };
+    let deadline = world.clock.now() + input.deadline;
+    let patient = Patient::new(world.github, world.clock, deadline);
+    let world = &World { github: &patient, clock: world.clock, nonce: world.nonce.clone() };
     let ledger = LabelLedger::new(world.github);
     let mut session = Session {
         world,
@@ -79,7 +83,7 @@ pub async fn check<G: GitHub, C: Clock>(world: &World<'_, G, C>, input: &CheckIn
         repo: &repo,
         ledger: &ledger,
         gathered: Gathered::new(world, &ledger, &repo),
-        deadline: world.clock.now() + input.deadline,
+        deadline,
         policy: Policy::default(),
         key: trigger.key(&input.task, &TaskPolicy::default()),
     };

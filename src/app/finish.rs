@@ -1,9 +1,10 @@
 //! `finish`: the step after the agent. It reads how the agent ended, writes the outcome into the run's own claim and
 //! puts the shared label on the item. Failing to do so warns; it never fails the job.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::World;
+use super::patient::Patient;
 use super::report::FinishReport;
 use crate::config;
 use crate::core::claim::{Claim, ClaimRead, ClaimState, Handle, Outcome, Record, Settlement, done_label, review_label};
@@ -56,6 +57,8 @@ pub struct FinishInput {
     pub execution: Execution,
     /// The outcome, if a person or workflow names it.
     pub outcome: Option<Outcome>,
+    /// How long the command may take.
+    pub deadline: TimeDelta,
 }
 
 /// Settles the run's claim.
@@ -72,6 +75,8 @@ pub async fn finish<G: GitHub, C: Clock>(world: &World<'_, G, C>, input: &Finish
         turns,
         warnings: Vec::new(),
     };
+    let patient = Patient::new(world.github, world.clock, world.clock.now() + input.deadline);
+    let world = &World { github: &patient, clock: world.clock, nonce: world.nonce.clone() };
     if let Err(warning) = settle(world, input, &mut report).await {
         "the claim was not settled".clone_into(&mut report.message);
         report.warnings.push(warning);

@@ -4,6 +4,7 @@ pub mod check;
 pub mod dry_run;
 pub mod finish;
 pub mod gather;
+pub mod patient;
 pub mod report;
 
 use crate::core::claim::Nonce;

@@ -1,0 +1,104 @@
+//! Patience: reads that got no answer are asked again, with growing pauses, inside the command's one deadline.
+//!
+//! Writes are never repeated here. Whether a write may be sent again is for the protocol to say, which knows what it
+//! would mean.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::core::facts::{Permission, RunState};
+use crate::ports::{Clock, FactsQuery, FactsReply, GitHub, Label, LabelPage, PortError, ReactTo, RepoName};
+
+/// The pauses before a read is asked again, in seconds.
+const PAUSES: [i64; 6] = [1, 2, 4, 8, 16, 32];
+
+/// A GitHub whose reads are asked again.
+#[derive(Debug)]
+pub struct Patient<'a, G, C> {
+    github: &'a G,
+    clock: &'a C,
+    deadline: DateTime<Utc>,
+}
+
+impl<'a, G: GitHub, C: Clock> Patient<'a, G, C> {
+    /// Reads of `github` are asked again until `deadline`.
+    pub const fn new(github: &'a G, clock: &'a C, deadline: DateTime<Utc>) -> Self {
+        Self { github, clock, deadline }
+    }
+
+    /// Asks until there is an answer, or until the next try would be past the deadline. What GitHub says of a rate limit
+    /// is honoured: the next try is at the time that it names.
+    async fn ask<T>(&self, read: impl AsyncFn() -> Result<T, PortError>) -> Result<T, PortError> {
+        let mut pauses = PAUSES.iter();
+        loop {
+            let error = match read().await {
+                Err(error @ (PortError::Unreachable { .. } | PortError::RateLimited { .. })) => error,
+                other => return other,
+            };
+            let Some(pause) = pauses.next() else { return Err(error) };
+            let mut again = self.clock.now() + TimeDelta::seconds(*pause);
+            if let PortError::RateLimited { retry_at, .. } = &error {
+                again = again.max(*retry_at);
+            }
+            if again >= self.deadline {
+                return Err(error);
+            }
+            self.clock.sleep_until(again).await;
+        }
+    }
+}
+
+impl<G: GitHub, C: Clock> GitHub for Patient<'_, G, C> {
+    fn server_time(&self) -> Option<DateTime<Utc>> {
+        self.github.server_time()
+    }
+
+    async fn facts(&self, query: &FactsQuery) -> Result<FactsReply, PortError> {
+        self.ask(async || self.github.facts(query).await).await
+    }
+
+    async fn labels_page(&self, repo: &RepoName, after: Option<&str>) -> Result<LabelPage, PortError> {
+        self.ask(async || self.github.labels_page(repo, after).await).await
+    }
+
+    async fn labels_by_name(&self, repo: &RepoName, names: &[String]) -> Result<BTreeMap<String, Label>, PortError> {
+        self.ask(async || self.github.labels_by_name(repo, names).await).await
+    }
+
+    async fn permission(&self, repo: &RepoName, login: &str) -> Result<Permission, PortError> {
+        self.ask(async || self.github.permission(repo, login).await).await
+    }
+
+    async fn run(&self, repo: &RepoName, id: u64) -> Result<RunState, PortError> {
+        self.ask(async || self.github.run(repo, id).await).await
+    }
+
+    async fn create_label(&self, repo: &RepoName, label: &Label, color: &str) -> Result<(), PortError> {
+        self.github.create_label(repo, label, color).await
+    }
+
+    async fn label(&self, repo: &RepoName, name: &str) -> Result<Option<Label>, PortError> {
+        self.ask(async || self.github.label(repo, name).await).await
+    }
+
+    async fn describe_label(&self, repo: &RepoName, name: &str, description: &str) -> Result<(), PortError> {
+        self.github.describe_label(repo, name, description).await
+    }
+
+    async fn add_labels(&self, repo: &RepoName, number: u64, names: &[String]) -> Result<(), PortError> {
+        self.github.add_labels(repo, number, names).await
+    }
+
+    async fn remove_label(&self, repo: &RepoName, number: u64, name: &str) -> Result<(), PortError> {
+        self.github.remove_label(repo, number, name).await
+    }
+
+    async fn create_comment(&self, repo: &RepoName, number: u64, body: &str) -> Result<u64, PortError> {
+        self.github.create_comment(repo, number, body).await
+    }
+
+    async fn react(&self, repo: &RepoName, to: ReactTo, content: &str) -> Result<(), PortError> {
+        self.github.react(repo, to, content).await
+    }
+}
