@@ -5,7 +5,9 @@ pub mod dry_run;
 pub mod finish;
 pub mod gather;
 pub mod patient;
+pub mod payload;
 pub mod report;
+pub mod world;
 
 use crate::core::claim::Nonce;
 

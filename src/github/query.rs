@@ -1,0 +1,573 @@
+//! The GraphQL queries, the one for policy and facts above all, and what their answers mean.
+//!
+//! An answer can be partial: a field that is denied is null, and takes its parent with it where GraphQL promised a
+//! value. `errors[].path` says what was denied, so each part of the facts is known or unknown on its own.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use chrono::{DateTime, Utc};
+use http::StatusCode;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::client::Answer;
+use crate::core::facts::{Comment, Fact, LabelEvent, RepositoryState, ResourceState};
+use crate::core::identity::{Actor, ActorKind};
+use crate::core::policy::POLICY_PATH;
+use crate::ports::{FactsQuery, FactsReply, Label, LabelPage, PolicyRead, PortError, RepoName};
+
+/// What is read of a repository label.
+const LABEL: &str = "name description createdAt";
+/// What is read of an account.
+const ACTOR: &str = "__typename login ... on User { databaseId } ... on Bot { databaseId }";
+
+/// A query with its variables. No value ever stands in the text.
+#[derive(Debug)]
+pub(super) struct Document {
+    pub(super) text: String,
+    pub(super) variables: Map<String, Value>,
+}
+
+/// A query about one repository, under construction.
+struct Builder {
+    parameters: String,
+    fields: String,
+    variables: Map<String, Value>,
+}
+
+impl Builder {
+    fn new(repo: &RepoName) -> Self {
+        let mut builder = Self { parameters: String::new(), fields: String::new(), variables: Map::new() };
+        builder.variable("owner", "String!", json!(repo.owner));
+        builder.variable("name", "String!", json!(repo.name));
+        builder
+    }
+
+    fn variable(&mut self, name: &str, kind: &str, value: Value) {
+        let comma = if self.parameters.is_empty() { "" } else { ", " };
+        let _ = write!(self.parameters, "{comma}${name}: {kind}");
+        self.variables.insert(name.to_owned(), value);
+    }
+
+    fn field(&mut self, field: &str) {
+        let _ = writeln!(self.fields, "    {field}");
+    }
+
+    fn labels_by_name(&mut self, names: &[String]) {
+        for (alias, name) in aliases(names) {
+            self.variable(&alias, "String!", json!(name));
+            self.field(&format!("{alias}: label(name: ${alias}) {{ {LABEL} }}"));
+        }
+    }
+
+    fn labels_page(&mut self, arguments: &str) {
+        self.field(&format!(
+            "newest: labels(first: 100{arguments}, orderBy: {{ field: CREATED_AT, direction: DESC }}) \
+             {{ nodes {{ {LABEL} }} pageInfo {{ hasNextPage endCursor }} }}"
+        ));
+    }
+
+    fn build(self, head: &str) -> Document {
+        let text = format!(
+            "query({}) {{\n{head}  repository(owner: $owner, name: $name) {{\n{}  }}\n}}\n",
+            self.parameters, self.fields
+        );
+        Document { text, variables: self.variables }
+    }
+}
+
+/// The alias of each label that is looked up.
+fn aliases(names: &[String]) -> impl Iterator<Item = (String, &String)> {
+    names.iter().enumerate().map(|(i, name)| (format!("c{}", i + 1), name))
+}
+
+/// The query for policy and facts.
+///
+/// `closed` stands for `state`, whose type differs between issues and pull requests; `fullDatabaseId` for `databaseId`,
+/// which the ids of comments have outgrown; `isEmpty` tells a repository without a commit from one whose code the token
+/// may not see.
+pub(super) fn facts(query: &FactsQuery) -> Document {
+    let mut builder = Builder::new(&query.repo);
+    builder.variable("policy", "String!", json!(format!("HEAD:{POLICY_PATH}")));
+    builder.field("databaseId nameWithOwner isEmpty defaultBranchRef { name }");
+    builder.field("policy: object(expression: $policy) { __typename ... on Blob { text isBinary isTruncated } }");
+    if let Some(number) = query.number {
+        builder.variable("number", "Int!", json!(number));
+        let common = format!(
+            "number closed locked url author {{ {ACTOR} }} labels(first: 100) {{ nodes {{ name }} }} \
+             comments(last: 50) {{ totalCount nodes {{ fullDatabaseId author {{ {ACTOR} }} editor {{ login }} body \
+             createdAt updatedAt url }} }} \
+             timelineItems(last: 30, itemTypes: [LABELED_EVENT, UNLABELED_EVENT]) {{ nodes {{ __typename \
+             ... on LabeledEvent {{ id createdAt label {{ name }} actor {{ {ACTOR} }} }} \
+             ... on UnlabeledEvent {{ id createdAt label {{ name }} actor {{ {ACTOR} }} }} }} }}"
+        );
+        builder.field(&format!(
+            "issueOrPullRequest(number: $number) {{ __typename ... on Issue {{ {common} }} \
+             ... on PullRequest {{ {common} isDraft merged headRefOid }} }}"
+        ));
+    }
+    builder.labels_by_name(&query.labels);
+    if query.window {
+        builder.labels_page("");
+    }
+    builder.build("  viewer { login }\n")
+}
+
+/// One more page of the newest labels.
+pub(super) fn labels_page(repo: &RepoName, after: &str) -> Document {
+    let mut builder = Builder::new(repo);
+    builder.variable("after", "String!", json!(after));
+    builder.labels_page(", after: $after");
+    builder.build("")
+}
+
+/// Labels by exact name.
+pub(super) fn labels_by_name(repo: &RepoName, names: &[String]) -> Document {
+    let mut builder = Builder::new(repo);
+    builder.field("databaseId");
+    builder.labels_by_name(names);
+    builder.build("")
+}
+
+/// An answer of GraphQL.
+pub(super) struct Reply<'a> {
+    answer: Answer<'a>,
+    data: Value,
+    errors: Vec<Problem>,
+}
+
+/// One entry of `errors`.
+#[derive(Clone, Debug, Deserialize)]
+struct Problem {
+    #[serde(default)]
+    message: String,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    #[serde(default)]
+    path: Vec<Value>,
+}
+
+impl Problem {
+    /// Whether it is about this part or something inside it.
+    fn is_under(&self, path: &[&str]) -> bool {
+        self.path.len() >= path.len() && self.path.iter().zip(path).all(|(a, b)| a.as_str() == Some(b))
+    }
+
+    /// Whether it is about something that holds this part: what nulled the parent.
+    fn is_above(&self, path: &[&str]) -> bool {
+        self.path.len() < path.len() && self.path.iter().zip(path).all(|(a, b)| a.as_str() == Some(b))
+    }
+
+    fn is(&self, kinds: &[&str]) -> bool {
+        self.kind.as_deref().is_some_and(|kind| kinds.contains(&kind))
+    }
+}
+
+/// The envelope of an answer.
+#[derive(Deserialize)]
+struct Envelope {
+    data: Option<Value>,
+    #[serde(default)]
+    errors: Vec<Problem>,
+}
+
+impl<'a> Reply<'a> {
+    /// Reads the envelope. An answer without any data is an error as a whole.
+    pub(super) fn read(answer: Answer<'a>) -> Result<Self, PortError> {
+        let Envelope { data, errors } = answer.json()?;
+        // <https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api>
+        if errors.iter().any(|e| e.is(&["RATE_LIMITED", "RATE_LIMIT"])) {
+            return Err(answer.sent.rate_limited(&answer.headers));
+        }
+        let words = || errors.iter().map(|e| e.message.as_str()).collect::<Vec<_>>().join(", ");
+        match data {
+            Some(data @ Value::Object(_)) => Ok(Self { answer, data, errors }),
+            Some(Value::Null) | None if errors.is_empty() => {
+                Err(answer.sent.malformed("it holds neither data nor errors"))
+            }
+            Some(Value::Null) | None if errors.iter().any(|e| e.is(&["FORBIDDEN", "INSUFFICIENT_SCOPES"])) => {
+                Err(answer.sent.denied(StatusCode::OK, &words()))
+            }
+            // GitHub's words where a query took too long or its own part failed; another try may have an answer.
+            Some(Value::Null) | None if errors.iter().any(|e| e.message.starts_with("Something went wrong")) => {
+                Err(answer.sent.lost(&words()))
+            }
+            Some(Value::Null) | None => Err(answer.sent.malformed(&words())),
+            Some(_) => Err(answer.sent.malformed("its data is no object")),
+        }
+    }
+
+    /// GitHub's words about a part: errors inside it, or above it.
+    fn words_about(&self, path: &[&str]) -> Option<String> {
+        let about = |e: &&Problem| e.is_under(path) || e.is_above(path);
+        self.errors.iter().find(about).map(|e| self.answer.sent.clean(&e.message))
+    }
+
+    fn value(&self, path: &[&str]) -> Option<&Value> {
+        path.iter().try_fold(&self.data, |value, name| value.get(name))
+    }
+
+    /// A part as a fact: unknown if an error touches it, else what it holds, null included.
+    fn part<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Fact<Option<T>>, PortError> {
+        if let Some(words) = self.words_about(path) {
+            return Ok(Fact::Unknown(words));
+        }
+        match self.value(path) {
+            None => Ok(Fact::Unknown("GitHub did not say".to_owned())),
+            Some(value) => Option::<T>::deserialize(value)
+                .map(Fact::Known)
+                .map_err(|e| self.answer.sent.malformed(&format!("{}: {e}", path.join(".")))),
+        }
+    }
+
+    /// The same, where null says nothing.
+    fn whole<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Fact<T>, PortError> {
+        Ok(match self.part(path)? {
+            Fact::Known(Some(value)) => Fact::Known(value),
+            Fact::Known(None) => Fact::Unknown("GitHub did not say".to_owned()),
+            Fact::Unknown(words) => Fact::Unknown(words),
+            Fact::Unasked => Fact::Unasked,
+        })
+    }
+
+    /// A fact of a query in which nothing else was asked, so that what is unknown is an error.
+    fn required<T>(&self, fact: Fact<T>) -> Result<T, PortError> {
+        match fact {
+            Fact::Known(value) => Ok(value),
+            Fact::Unknown(words) if self.errors.iter().any(|e| e.is(&["NOT_FOUND"])) => Err(PortError::Missing {
+                status: StatusCode::OK.as_u16(),
+                message: words,
+                request: self.answer.sent.request.clone(),
+            }),
+            Fact::Unknown(words) if self.errors.is_empty() => Err(self.answer.sent.malformed(&words)),
+            Fact::Unknown(words) => Err(self.answer.sent.denied(StatusCode::OK, &words)),
+            Fact::Unasked => Err(self.answer.sent.malformed("nothing was asked")),
+        }
+    }
+
+    /// The answer to [`facts`].
+    pub(super) fn facts(&self, query: &FactsQuery) -> Result<FactsReply, PortError> {
+        let viewer = map(self.whole::<Login>(&["viewer"])?, |viewer| viewer.login);
+        Ok(FactsReply {
+            viewer,
+            policy: self.policy()?,
+            repository: self.repository()?,
+            resource: if query.number.is_some() { self.resource()? } else { Fact::Unasked },
+            labels: self.labels(&query.labels)?,
+            window: if query.window { self.page()? } else { Fact::Unasked },
+        })
+    }
+
+    /// The answer to [`labels_page`].
+    pub(super) fn labels_page(&self) -> Result<LabelPage, PortError> {
+        self.required(self.page()?)
+    }
+
+    /// The answer to [`labels_by_name`].
+    pub(super) fn labels_by_name(&self, names: &[String]) -> Result<BTreeMap<String, Label>, PortError> {
+        self.required(self.labels(names)?)
+    }
+
+    fn repository(&self) -> Result<Fact<RepositoryState>, PortError> {
+        // Errors of its other parts are theirs; the repository itself is known as soon as it is there.
+        let own = |e: &&Problem| match e.path.as_slice() {
+            [first] => first.as_str() == Some("repository"),
+            [first, second, ..] => {
+                first.as_str() == Some("repository") && matches!(second.as_str(), Some("databaseId" | "nameWithOwner"))
+            }
+            [] => false,
+        };
+        if let Some(problem) = self.errors.iter().find(own) {
+            return Ok(Fact::Unknown(self.answer.sent.clean(&problem.message)));
+        }
+        match self.value(&["repository"]) {
+            None | Some(Value::Null) => {
+                Ok(Fact::Unknown(self.words_about(&["repository"]).unwrap_or_else(|| "GitHub did not say".to_owned())))
+            }
+            Some(value) => Repository::deserialize(value)
+                .map(|r| Fact::Known(RepositoryState { id: r.database_id, name_with_owner: r.name_with_owner }))
+                .map_err(|e| self.answer.sent.malformed(&format!("repository: {e}"))),
+        }
+    }
+
+    /// The policy file. Only an answer that proves the file's absence counts as absence.
+    fn policy(&self) -> Result<PolicyRead, PortError> {
+        let unreadable = |why: &str| Ok(PolicyRead::Unreadable(why.to_owned()));
+        for path in [["repository", "policy"], ["repository", "defaultBranchRef"], ["repository", "isEmpty"]] {
+            if let Some(words) = self.words_about(&path) {
+                return Ok(PolicyRead::Unreadable(words));
+            }
+        }
+        let Fact::Known(file) = self.part::<PolicyObject>(&["repository", "policy"])? else {
+            return unreadable("GitHub did not say whether the file is there");
+        };
+        let Some(file) = file else {
+            let branch = self.value(&["repository", "defaultBranchRef"]);
+            let is_empty = self.value(&["repository", "isEmpty"]).and_then(Value::as_bool);
+            return match (branch, is_empty) {
+                (Some(Value::Object(_)), Some(false)) | (Some(Value::Null), Some(true)) => Ok(PolicyRead::Absent),
+                _ => unreadable("GitHub did not show the default branch"),
+            };
+        };
+        match file {
+            PolicyObject { typename, .. } if typename != "Blob" => {
+                unreadable(&format!("{POLICY_PATH} is no file on the default branch"))
+            }
+            PolicyObject { is_truncated: Some(true), .. } => unreadable("GitHub cut the file off: it is too large"),
+            PolicyObject { is_binary: Some(true), .. } => unreadable("the file is not text"),
+            PolicyObject { text: Some(text), is_truncated: Some(false), .. } => Ok(PolicyRead::Text(text)),
+            PolicyObject { .. } => unreadable("GitHub did not show the file's text"),
+        }
+    }
+
+    fn resource(&self) -> Result<Fact<Option<ResourceState>>, PortError> {
+        let path = ["repository", "issueOrPullRequest"];
+        let is_null = self.value(&path).is_some_and(Value::is_null);
+        let mut about = self.errors.iter().filter(|e| e.is_under(&path) || e.is_above(&path)).peekable();
+        if is_null && about.peek().is_some() && about.all(|e| e.path.len() == path.len() && e.is(&["NOT_FOUND"])) {
+            return Ok(Fact::Known(None));
+        }
+        let state = |item: Item| item.state().map_err(|why| self.answer.sent.malformed(&why));
+        Ok(match self.part::<Item>(&path)? {
+            // Null without an error is no promise that there is nothing.
+            Fact::Known(None) => Fact::Unknown("GitHub did not say".to_owned()),
+            Fact::Known(Some(item)) => Fact::Known(Some(state(item)?)),
+            Fact::Unknown(words) => Fact::Unknown(words),
+            Fact::Unasked => Fact::Unasked,
+        })
+    }
+
+    fn labels(&self, names: &[String]) -> Result<Fact<BTreeMap<String, Label>>, PortError> {
+        let mut found = BTreeMap::new();
+        for (alias, name) in aliases(names) {
+            match self.part::<LabelNode>(&["repository", &alias])? {
+                Fact::Known(Some(label)) => {
+                    found.insert(name.clone(), label.into());
+                }
+                Fact::Known(None) | Fact::Unasked => {}
+                Fact::Unknown(words) => return Ok(Fact::Unknown(words)),
+            }
+        }
+        Ok(Fact::Known(found))
+    }
+
+    fn page(&self) -> Result<Fact<LabelPage>, PortError> {
+        let page = self.whole::<Page>(&["repository", "newest"])?;
+        if let Fact::Known(Page { page_info: PageInfo { has_next_page: true, end_cursor: None }, .. }) = page {
+            return Err(self.answer.sent.malformed("there is a next page of labels and no cursor for it"));
+        }
+        Ok(map(page, |page| LabelPage {
+            labels: page.nodes.into_iter().map(Label::from).collect(),
+            next: page.page_info.end_cursor.filter(|_| page.page_info.has_next_page),
+        }))
+    }
+}
+
+fn map<T, U>(fact: Fact<T>, f: impl FnOnce(T) -> U) -> Fact<U> {
+    match fact {
+        Fact::Known(value) => Fact::Known(f(value)),
+        Fact::Unknown(words) => Fact::Unknown(words),
+        Fact::Unasked => Fact::Unasked,
+    }
+}
+
+#[derive(Deserialize)]
+struct Login {
+    login: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Repository {
+    database_id: u64,
+    name_with_owner: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PolicyObject {
+    #[serde(rename = "__typename")]
+    typename: String,
+    text: Option<String>,
+    is_binary: Option<bool>,
+    is_truncated: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ActorNode {
+    #[serde(rename = "__typename")]
+    typename: String,
+    login: String,
+    database_id: Option<u64>,
+}
+
+impl From<ActorNode> for Actor {
+    fn from(node: ActorNode) -> Self {
+        Self { login: node.login, kind: ActorKind::parse(&node.typename), id: node.database_id }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LabelNode {
+    name: String,
+    description: Option<String>,
+    created_at: Option<DateTime<Utc>>,
+}
+
+impl From<LabelNode> for Label {
+    fn from(node: LabelNode) -> Self {
+        Self { name: node.name, description: node.description.unwrap_or_default(), created_at: node.created_at }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    nodes: Vec<LabelNode>,
+    page_info: PageInfo,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PageInfo {
+    has_next_page: bool,
+    end_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Nodes<T> {
+    nodes: Vec<T>,
+}
+
+#[derive(Deserialize)]
+struct Name {
+    name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Comments {
+    total_count: u64,
+    nodes: Vec<CommentNode>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CommentNode {
+    full_database_id: BigInt,
+    author: Option<ActorNode>,
+    editor: Option<Login>,
+    body: String,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+    url: String,
+}
+
+/// GraphQL's `BigInt`, which GitHub writes as a text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum BigInt {
+    Number(u64),
+    Text(String),
+}
+
+impl BigInt {
+    fn value(&self) -> Option<u64> {
+        match self {
+            Self::Number(n) => Some(*n),
+            Self::Text(text) => text.parse().ok(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct EventNode {
+    #[serde(rename = "__typename")]
+    typename: String,
+    id: String,
+    created_at: DateTime<Utc>,
+    label: Name,
+    actor: Option<ActorNode>,
+}
+
+/// An issue or pull request.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Item {
+    #[serde(rename = "__typename")]
+    typename: String,
+    number: u64,
+    closed: bool,
+    locked: bool,
+    url: String,
+    author: Option<ActorNode>,
+    labels: Nodes<Name>,
+    comments: Comments,
+    timeline_items: Nodes<EventNode>,
+    is_draft: Option<bool>,
+    merged: Option<bool>,
+    head_ref_oid: Option<String>,
+}
+
+impl Item {
+    fn state(self) -> Result<ResourceState, String> {
+        let is_pull_request = match self.typename.as_str() {
+            "PullRequest" => true,
+            "Issue" => false,
+            other => return Err(format!("issueOrPullRequest is a `{other}`")),
+        };
+        if is_pull_request && (self.is_draft.is_none() || self.merged.is_none() || self.head_ref_oid.is_none()) {
+            return Err("the pull request lacks isDraft, merged or headRefOid".to_owned());
+        }
+        let mut comments = Vec::with_capacity(self.comments.nodes.len());
+        for node in self.comments.nodes {
+            comments.push(Comment {
+                id: node.full_database_id.value().ok_or("the id of a comment is no number")?,
+                author: node.author.map(Actor::from),
+                editor: node.editor.map(|e| e.login),
+                body: node.body,
+                created_at: node.created_at,
+                updated_at: node.updated_at,
+                url: node.url,
+            });
+        }
+        comments.sort_by_key(|c| (c.created_at, c.id));
+        let mut label_events = Vec::with_capacity(self.timeline_items.nodes.len());
+        for node in self.timeline_items.nodes {
+            let added = match node.typename.as_str() {
+                "LabeledEvent" => true,
+                "UnlabeledEvent" => false,
+                other => return Err(format!("a label event is a `{other}`")),
+            };
+            label_events.push(LabelEvent {
+                id: node.id,
+                added,
+                label: node.label.name,
+                actor: node.actor.map(Actor::from),
+                at: node.created_at,
+            });
+        }
+        // Stable: events of one second keep GitHub's order.
+        label_events.sort_by_key(|e| e.at);
+        Ok(ResourceState {
+            is_pull_request,
+            number: self.number,
+            open: !self.closed,
+            merged: self.merged.unwrap_or_default(),
+            draft: self.is_draft.unwrap_or_default(),
+            locked: self.locked,
+            author: self.author.map(Actor::from),
+            labels: self.labels.nodes.into_iter().map(|n| n.name).collect(),
+            label_events,
+            comments,
+            comment_total: self.comments.total_count,
+            head_sha: self.head_ref_oid,
+            url: self.url,
+        })
+    }
+}

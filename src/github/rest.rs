@@ -1,0 +1,207 @@
+//! The requests: [`GitHub`] over HTTP.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use http::Method;
+use reqwest::Url;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::client::{Ask, Client};
+use super::errors::Effect;
+use super::query;
+use crate::core::facts::{Permission, RunState};
+use crate::ports::{FactsQuery, FactsReply, GitHub, Label, LabelPage, PortError, ReactTo, RepoName};
+
+/// A repository label, as REST gives it: without its time of creation.
+#[derive(Deserialize)]
+struct LabelAnswer {
+    name: String,
+    description: Option<String>,
+}
+
+/// The answer of the permission endpoint.
+#[derive(Deserialize)]
+struct PermissionAnswer {
+    permission: String,
+    role_name: Option<String>,
+}
+
+/// A workflow run.
+#[derive(Deserialize)]
+struct RunAnswer {
+    run_attempt: Option<u32>,
+    status: Option<String>,
+    conclusion: Option<String>,
+    updated_at: DateTime<Utc>,
+    run_started_at: Option<DateTime<Utc>>,
+    html_url: String,
+}
+
+/// Anything with an id.
+#[derive(Deserialize)]
+struct IdAnswer {
+    id: u64,
+}
+
+impl Client {
+    /// A REST request on a repository. The parts of the path are encoded one by one, so that no name leaves its place.
+    fn rest(
+        &self,
+        method: Method,
+        repo: &RepoName,
+        path: &[&str],
+        body: Option<Value>,
+        effect: Effect,
+    ) -> Result<Ask, PortError> {
+        let mut url = self.hosts.api().clone();
+        let base = url.path().trim_end_matches('/').len();
+        let parts = ["repos", &repo.owner, &repo.name].into_iter().chain(path.iter().copied());
+        let name = |url: &Url| format!("{method} {}", url.path().get(base..).unwrap_or(url.path()));
+        // An empty part would vanish from the path, and a part of dots would climb it.
+        if let Some(part) = parts.clone().find(|part| matches!(*part, "" | "." | "..")) {
+            return Err(PortError::Malformed {
+                request: format!("{method} /{}", parts.collect::<Vec<_>>().join("/")),
+                why: format!("the name `{part}` cannot stand in an address"),
+            });
+        }
+        match url.path_segments_mut() {
+            Ok(mut segments) => {
+                segments.pop_if_empty().extend(parts);
+            }
+            Err(()) => {
+                return Err(PortError::Malformed {
+                    request: method.to_string(),
+                    why: "the address of the API cannot have a path".to_owned(),
+                });
+            }
+        }
+        let name = name(&url);
+        Ok(Ask { method, url, body, effect, name })
+    }
+
+    async fn read(&self, repo: &RepoName, path: &[&str]) -> Result<super::client::Answer<'_>, PortError> {
+        self.send(self.rest(Method::GET, repo, path, None, Effect::Read)?).await
+    }
+
+    async fn write(
+        &self,
+        method: Method,
+        repo: &RepoName,
+        path: &[&str],
+        body: Option<Value>,
+    ) -> Result<super::client::Answer<'_>, PortError> {
+        self.send(self.rest(method, repo, path, body, Effect::Write)?).await
+    }
+
+    async fn graphql(&self, query: query::Document) -> Result<query::Reply<'_>, PortError> {
+        let ask = Ask {
+            method: Method::POST,
+            url: self.hosts.graphql().clone(),
+            body: Some(json!({ "query": query.text, "variables": query.variables })),
+            effect: Effect::Read,
+            name: "POST /graphql".to_owned(),
+        };
+        query::Reply::read(self.send(ask).await?)
+    }
+}
+
+impl GitHub for Client {
+    fn server_time(&self) -> Option<DateTime<Utc>> {
+        self.newest_date()
+    }
+
+    async fn facts(&self, query: &FactsQuery) -> Result<FactsReply, PortError> {
+        self.graphql(query::facts(query)).await?.facts(query)
+    }
+
+    async fn labels_page(&self, repo: &RepoName, after: &str) -> Result<LabelPage, PortError> {
+        self.graphql(query::labels_page(repo, after)).await?.labels_page()
+    }
+
+    async fn labels_by_name(&self, repo: &RepoName, names: &[String]) -> Result<BTreeMap<String, Label>, PortError> {
+        self.graphql(query::labels_by_name(repo, names)).await?.labels_by_name(names)
+    }
+
+    async fn permission(&self, repo: &RepoName, login: &str) -> Result<Permission, PortError> {
+        let answer = match self.read(repo, &["collaborators", login, "permission"]).await {
+            Err(PortError::Missing { status: 404, .. }) => return Ok(Permission::None),
+            other => other?,
+        };
+        let said: PermissionAnswer = answer.json()?;
+        // A custom role has a name of its own; `permission` then holds what it amounts to.
+        Permission::parse(&said.permission)
+            .or_else(|| Permission::parse(said.role_name.as_deref()?))
+            .ok_or_else(|| answer.sent.malformed(&format!("the permission `{}` is not known", said.permission)))
+    }
+
+    async fn run(&self, repo: &RepoName, id: u64) -> Result<RunState, PortError> {
+        let answer = match self.read(repo, &["actions", "runs", &id.to_string()]).await {
+            Err(PortError::Missing { .. }) => return Ok(RunState::Missing),
+            other => other?,
+        };
+        let run: RunAnswer = answer.json()?;
+        let concluded = run.status.as_deref() == Some("completed");
+        Ok(RunState::Found {
+            attempt: run.run_attempt.unwrap_or(1),
+            conclusion: concluded.then(|| run.conclusion.unwrap_or_else(|| "unknown".to_owned())),
+            updated_at: run.updated_at,
+            started_at: run.run_started_at,
+            url: run.html_url,
+        })
+    }
+
+    async fn create_label(&self, repo: &RepoName, label: &Label, color: &str) -> Result<(), PortError> {
+        let body = json!({ "name": label.name, "color": color, "description": label.description });
+        self.write(Method::POST, repo, &["labels"], Some(body)).await.map(drop)
+    }
+
+    async fn label(&self, repo: &RepoName, name: &str) -> Result<Option<Label>, PortError> {
+        let answer = match self.read(repo, &["labels", name]).await {
+            Err(PortError::Missing { status: 404, .. }) => return Ok(None),
+            other => other?,
+        };
+        let label: LabelAnswer = answer.json()?;
+        let description = label.description.unwrap_or_default();
+        Ok(Some(Label { name: label.name, description, created_at: None }))
+    }
+
+    async fn describe_label(&self, repo: &RepoName, name: &str, description: &str) -> Result<(), PortError> {
+        let body = json!({ "description": description });
+        self.write(Method::PATCH, repo, &["labels", name], Some(body)).await.map(drop)
+    }
+
+    async fn add_labels(&self, repo: &RepoName, number: u64, names: &[String]) -> Result<(), PortError> {
+        let body = json!({ "labels": names });
+        self.write(Method::POST, repo, &["issues", &number.to_string(), "labels"], Some(body)).await.map(drop)
+    }
+
+    async fn remove_label(&self, repo: &RepoName, number: u64, name: &str) -> Result<(), PortError> {
+        match self.write(Method::DELETE, repo, &["issues", &number.to_string(), "labels", name], None).await {
+            Ok(_) | Err(PortError::Missing { status: 404, .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn create_comment(&self, repo: &RepoName, number: u64, body: &str) -> Result<u64, PortError> {
+        let body = json!({ "body": body });
+        let answer = self.write(Method::POST, repo, &["issues", &number.to_string(), "comments"], Some(body)).await?;
+        Ok(answer.json::<IdAnswer>()?.id)
+    }
+
+    async fn react(&self, repo: &RepoName, to: ReactTo, content: &str) -> Result<(), PortError> {
+        let id;
+        let path: &[&str] = match to {
+            ReactTo::Issue(number) => {
+                id = number.to_string();
+                &["issues", &id, "reactions"]
+            }
+            ReactTo::Comment(comment) => {
+                id = comment.to_string();
+                &["issues", "comments", &id, "reactions"]
+            }
+        };
+        self.write(Method::POST, repo, path, Some(json!({ "content": content }))).await.map(drop)
+    }
+}
