@@ -40,7 +40,7 @@ fi
 # Out of the workspace: a `.cargo/config.toml` or `rust-toolchain.toml` that a pull request brought must not steer this build.
 cd "$root"
 
-version=$(sed -n 's/^version = "\([0-9A-Za-z.+-]*\)"$/\1/p' Cargo.toml | head -n 1)
+version=$(sed -n 's/^version = "\([0-9A-Za-z.+-]*\)"$/\1/p' Cargo.toml 2>/dev/null | head -n 1 || true)
 [ -n "$version" ] || fail 'the action has no Cargo.toml with a version beside it' 'use the action from a full checkout of its repository'
 sources=$(find src Cargo.toml Cargo.lock -type f -print0 | LC_ALL=C sort -z | xargs -0 cat | cksum | tr -d ' ')
 

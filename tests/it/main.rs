@@ -11,4 +11,5 @@
 )]
 
 mod contract;
+mod e2e;
 mod tools;

@@ -1,0 +1,1 @@
+//! The example workflows under a real runner, against the loopback GitHub.
