@@ -88,12 +88,12 @@ impl Description {
     fn route(&self, method: &str, path: &str) -> Option<(String, Vec<(String, String)>)> {
         // Enterprise hosts serve the same API below a prefix, and GitHub's own page links name a repository by its id.
         let path = path.strip_prefix("/api/v3").unwrap_or(path);
-        let by_id = path.strip_prefix("/repositories/").and_then(|rest| rest.split_once('/'));
+        let by_id = path.strip_prefix("/repositories/").map(|rest| rest.split_once('/').unwrap_or((rest, "")));
         let path = match by_id {
-            Some((id, rest)) if id.bytes().all(|byte| byte.is_ascii_digit()) => format!("/repos/by-id/{id}/{rest}"),
-            _ => path.to_owned(),
+            Some((id, rest)) => format!("/repos/by-id/{id}/{rest}"),
+            None => path.to_owned(),
         };
-        let segments: Vec<String> = path.trim_start_matches('/').split('/').map(percent_decoded).collect();
+        let segments: Vec<String> = path.trim_matches('/').split('/').map(percent_decoded).collect();
         self.routes
             .iter()
             .filter(|route| self.document["paths"][&route.template].get(method.to_ascii_lowercase()).is_some())
