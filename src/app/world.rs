@@ -97,6 +97,7 @@ pub struct Env {
     pub no_color: bool,
     /// `TERM`, of which `dumb` takes no colour.
     pub term: Option<String>,
+    inputs: BTreeMap<String, String>,
     repository: Option<String>,
     run_id: Option<String>,
     run_attempt: Option<String>,
@@ -104,6 +105,7 @@ pub struct Env {
     api_url: Option<String>,
     graphql_url: Option<String>,
     server_url: Option<String>,
+    input_token: Option<Result<Token, BadToken>>,
     github_token: Option<Result<Token, BadToken>>,
     gh_token: Option<Result<Token, BadToken>>,
 }
@@ -143,10 +145,22 @@ impl Env {
                 Some("GITHUB_SERVER_URL") => env.server_url = text(),
                 Some("GITHUB_TOKEN") => env.github_token = token(),
                 Some("GH_TOKEN") => env.gh_token = token(),
-                _ => {}
+                Some("RUN_GUARD_TOKEN") => env.input_token = token(),
+                Some(name) => {
+                    if let (Some(input), Some(value)) = (name.strip_prefix("RUN_GUARD_"), text()) {
+                        env.inputs.insert(input.to_owned(), value);
+                    }
+                }
+                None => {}
             }
         }
         env
+    }
+
+    /// An input of the action: the variable `RUN_GUARD_NAME` for the flag `--name`, which is how the action hands its
+    /// inputs over.
+    pub fn input(&self, flag: &str) -> Option<&str> {
+        self.inputs.get(&flag.to_ascii_uppercase().replace('-', "_")).map(String::as_str)
     }
 
     /// `GITHUB_REPOSITORY`: the repository that the workflow runs in.

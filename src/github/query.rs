@@ -116,9 +116,9 @@ pub(super) fn facts(query: &FactsQuery) -> Document {
 }
 
 /// One more page of the newest labels.
-pub(super) fn labels_page(repo: &RepoName, after: &str) -> Document {
+pub(super) fn labels_page(repo: &RepoName, after: Option<&str>) -> Document {
     let mut builder = Builder::new(repo);
-    builder.variable("after", "String!", json!(after));
+    builder.variable("after", "String", json!(after));
     builder.labels_page(", after: $after");
     builder.build("")
 }

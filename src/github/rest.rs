@@ -116,7 +116,7 @@ impl GitHub for Client {
         self.graphql(query::facts(query)).await?.facts(query)
     }
 
-    async fn labels_page(&self, repo: &RepoName, after: &str) -> Result<LabelPage, PortError> {
+    async fn labels_page(&self, repo: &RepoName, after: Option<&str>) -> Result<LabelPage, PortError> {
         self.graphql(query::labels_page(repo, after)).await?.labels_page()
     }
 
