@@ -1,1 +1,3 @@
 //! What people and machines see of a result.
+
+pub mod escape;
