@@ -216,6 +216,12 @@ pub trait GitHub {
     async fn react(&self, repo: &RepoName, to: ReactTo, content: &str) -> Result<(), PortError>;
 }
 
+/// Plain reads of REST, which building a trigger from live state needs.
+pub trait RestRead {
+    /// The JSON of a path below a repository, given by its segments.
+    async fn get_json(&self, repo: &RepoName, below: &[&str]) -> Result<serde_json::Value, PortError>;
+}
+
 /// What the creation of a claim answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Created {

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::core::decision::{Reason, Stop};
-use crate::ports::{PortError, RepoName};
+use crate::ports::{PortError, RepoName, RestRead};
 
 /// What an address names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,13 +48,6 @@ impl Target {
     }
 }
 
-/// Plain reads of REST, which only this needs.
-pub trait RestRead {
-    /// The JSON at a path below the API's root.
-    #[expect(async_fn_in_trait, reason = "one thread drives every future, so none need be Send")]
-    async fn get_json(&self, path: &str) -> Result<Value, PortError>;
-}
-
 /// The event's name and payload: what GitHub would have sent for the newest thing that the address names.
 ///
 /// # Errors
@@ -62,13 +55,13 @@ pub trait RestRead {
 /// `resource-missing` if GitHub knows no such thing, `bad-payload` if it could not be read.
 pub async fn payload(rest: &impl RestRead, target: &Target) -> Result<(&'static str, Value), Stop> {
     let Target { repo, number, .. } = target;
-    let repository = read(rest, &format!("/repos/{repo}")).await?;
-    let issue = read(rest, &format!("/repos/{repo}/issues/{number}")).await?;
+    let repository = read(rest, repo, &[]).await?;
+    let issue = read(rest, repo, &["issues", &number.to_string()]).await?;
     let Some(id) = target.comment else {
         let sender = issue.get("user").cloned().unwrap_or_default();
         return Ok(("issues", json!({"action": "opened", "issue": issue, "repository": repository, "sender": sender})));
     };
-    let comment = read(rest, &format!("/repos/{repo}/issues/comments/{id}")).await?;
+    let comment = read(rest, repo, &["issues", "comments", &id.to_string()]).await?;
     let sender = comment.get("user").cloned().unwrap_or_default();
     Ok((
         "issue_comment",
@@ -76,8 +69,8 @@ pub async fn payload(rest: &impl RestRead, target: &Target) -> Result<(&'static 
     ))
 }
 
-async fn read(rest: &impl RestRead, path: &str) -> Result<Value, Stop> {
-    rest.get_json(path).await.map_err(|error| match error {
+async fn read(rest: &impl RestRead, repo: &RepoName, below: &[&str]) -> Result<Value, Stop> {
+    rest.get_json(repo, below).await.map_err(|error| match error {
         PortError::Missing { .. } => Stop::new(Reason::ResourceMissing, error.to_string()),
         _ => Stop::new(Reason::BadPayload, format!("what the address names could not be read: {error}")),
     })

@@ -1,5 +1,6 @@
 //! The world as this process finds it: the one place that reads the environment, the clock and the randomness.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -185,7 +186,7 @@ impl Env {
         Ok(Hosts::new(self.api_url.as_deref(), self.graphql_url.as_deref(), self.server_url.as_deref())?)
     }
 
-    /// The token: `given` on the command line, else `GITHUB_TOKEN`, else `GH_TOKEN`, else, outside of workflows, what
+    /// The token: `given` on the command line, else the action's input, else `GITHUB_TOKEN`, else `GH_TOKEN`, else, outside of workflows, what
     /// `gh` answers, which is [`ask_gh`] but for tests.
     pub fn token(
         &self,
@@ -196,6 +197,9 @@ impl Env {
         let bad = |origin| move |why| WorldError::BadToken { origin, why };
         if let Some(given) = given.filter(|text| !text.is_empty()) {
             return Token::new(given).map_err(bad("--token"));
+        }
+        if let Some(token) = &self.input_token {
+            return token.clone().map_err(bad("RUN_GUARD_TOKEN"));
         }
         if let Some(token) = &self.github_token {
             return token.clone().map_err(bad("GITHUB_TOKEN"));

@@ -12,7 +12,7 @@ use super::client::{Ask, Client};
 use super::errors::Effect;
 use super::query;
 use crate::core::facts::{Permission, RunState};
-use crate::ports::{FactsQuery, FactsReply, GitHub, Label, LabelPage, PortError, ReactTo, RepoName};
+use crate::ports::{FactsQuery, FactsReply, GitHub, Label, LabelPage, PortError, ReactTo, RepoName, RestRead};
 
 /// A repository label, as REST gives it: without its time of creation.
 #[derive(Deserialize)]
@@ -104,6 +104,12 @@ impl Client {
             name: "POST /graphql".to_owned(),
         };
         query::Reply::read(self.send(ask).await?)
+    }
+}
+
+impl RestRead for Client {
+    async fn get_json(&self, repo: &RepoName, below: &[&str]) -> Result<Value, PortError> {
+        self.read(repo, below).await?.json()
     }
 }
 

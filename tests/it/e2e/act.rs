@@ -211,9 +211,8 @@ impl Finished {
 
     /// An output of a step, as the workflow sees it.
     pub(super) fn output(&self, step: &str, name: &str) -> Option<&str> {
-        let wanted = |e: &&Value| {
-            e["command"] == "set-output" && e["name"] == name && e["stepID"] == serde_json::json!([step])
-        };
+        let wanted =
+            |e: &&Value| e["command"] == "set-output" && e["name"] == name && e["stepID"] == serde_json::json!([step]);
         self.events.iter().rev().find(wanted).and_then(|e| e["arg"].as_str())
     }
 
