@@ -209,10 +209,7 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
                 return Err(Box::new(Stop::new(Reason::Settling, message).with_retry_at(*at)));
             }
         }
-        let cx = self.context();
-        let person = gates::trigger::whose_permission(self.trigger, cx.asker(), cx.rules.anyone, &self.policy);
-        let person = person.map(|a| a.login);
-        self.gathered.answer(question, self.trigger, &self.key, person.as_deref()).await;
+        self.gathered.answer(question, self.trigger, &self.key).await;
         Ok(())
     }
 
@@ -228,7 +225,7 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
             rerun: plan.rerun.clone(),
             opened_at: DateTime::from_timestamp(now.timestamp(), 0).unwrap_or(now),
             number: self.trigger.resource.number(),
-            actor: self.trigger.asker().and_then(|a| a.id),
+            actor: self.trigger.actor_id(),
             state: ClaimState::Open,
         };
         if let Err(stop) = self.create(plan.number, &record).await {

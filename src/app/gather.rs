@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::World;
-use crate::core::claim::ClaimRead;
 use crate::core::facts::{Fact, Facts, Question, Window};
 use crate::core::identity::{Who, who};
 use crate::core::key::Key;
@@ -63,7 +62,7 @@ impl<'a, G: GitHub, C: Clock, L: Ledger> Gathered<'a, G, C, L> {
             labels: self.ledger.probe(key, 1, PROBES),
             window,
         };
-        let asker = trigger.asker();
+        let asker = trigger.rerunner().or_else(|| trigger.sender.clone());
         let person = (!anyone && who(asker.as_ref(), None, &Policy::default()) == Who::Person)
             .then(|| asker.map(|a| a.login))
             .flatten();
@@ -74,8 +73,8 @@ impl<'a, G: GitHub, C: Clock, L: Ledger> Gathered<'a, G, C, L> {
             }
         });
         self.note_time();
-        if let Some(permission) = permission {
-            self.facts.permission = fact(permission);
+        if let (Some(login), Some(permission)) = (&person, permission) {
+            self.facts.set_permission(login, fact(permission));
         }
         let FactsReply { viewer, policy, repository, resource, labels, window } = reply?;
         self.facts.viewer = viewer;
@@ -128,15 +127,13 @@ impl<'a, G: GitHub, C: Clock, L: Ledger> Gathered<'a, G, C, L> {
     }
 
     /// Answers one question, with a value or as unknown.
-    pub async fn answer(&mut self, question: &Question, trigger: &Trigger, key: &Key, person: Option<&str>) {
+    pub async fn answer(&mut self, question: &Question, trigger: &Trigger, key: &Key) {
         match question {
             // The first read answered it, or failed as a whole; a part that stayed unasked was not to be had.
             Question::Facts => self.close_unasked(),
-            Question::Permission => {
-                self.facts.permission = match person {
-                    Some(login) => fact(self.world.github.permission(self.repo, login).await),
-                    None => Fact::Unknown("nobody is named".to_owned()),
-                };
+            Question::Permission(login) => {
+                let permission = fact(self.world.github.permission(self.repo, login).await);
+                self.facts.set_permission(login, permission);
             }
             Question::HolderRun(id) => {
                 let state = fact(self.world.github.run(self.repo, *id).await);
@@ -160,8 +157,7 @@ impl<'a, G: GitHub, C: Clock, L: Ledger> Gathered<'a, G, C, L> {
                 }
             }
             Question::SecondRead(number) => {
-                let read = self.ledger.read(self.repo, key, *number).await;
-                self.second_read(*number, read);
+                self.facts.second_read = fact(self.ledger.read(self.repo, key, *number).await);
             }
             Question::MoreWindow => self.more_window().await,
             Question::MarkerClaim { .. } => {
@@ -176,19 +172,6 @@ impl<'a, G: GitHub, C: Clock, L: Ledger> Gathered<'a, G, C, L> {
             }
         }
         self.note_time();
-    }
-
-    /// A claim that changed since the first read takes its place; one that did not is confirmed.
-    fn second_read(&mut self, number: u32, read: Result<Option<ClaimRead>, PortError>) {
-        if let (Ok(Some(again)), Fact::Known(claims)) = (&read, &mut self.facts.claims)
-            && claims.get(&number) != Some(again)
-        {
-            claims.insert(number, again.clone());
-            self.facts.second_read = Fact::Unasked;
-            self.facts.holder = Fact::Unasked;
-            return;
-        }
-        self.facts.second_read = fact(read);
     }
 
     async fn more_window(&mut self) {

@@ -109,7 +109,7 @@ pub enum RerunId {
     /// A re-run of a workflow run: run and attempt.
     Attempt(u64, u32),
     /// A label that a person added again: when, in seconds since 1970.
-    Label(i64),
+    Label(u64),
 }
 
 /// How a claim ended.
@@ -189,11 +189,32 @@ pub enum ClaimState {
     Settled(Settlement),
     /// It holds the key while lower claims are swept.
     Sweep {
-        /// 1: holds the key; 2: the lower claims are deleted.
-        phase: u32,
+        /// How far the sweep is.
+        phase: SweepPhase,
         /// When the phase was reached, to the second.
         at: DateTime<Utc>,
     },
+}
+
+/// How far a sweep is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SweepPhase {
+    /// The sweep holds the key.
+    Holding,
+    /// The lower claims are deleted.
+    Cleared,
+}
+
+impl SweepPhase {
+    /// Every phase, in order.
+    pub const ALL: [Self; 2] = [Self::Holding, Self::Cleared];
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Holding => "sweep1",
+            Self::Cleared => "sweep2",
+        }
+    }
 }
 
 /// An outcome and what goes with it.
@@ -265,51 +286,50 @@ fn from_seconds(n: u64) -> Option<DateTime<Utc>> {
 
 impl Record {
     /// The record as at most 100 characters of ASCII: `rg1` and then tagged fields in a fixed order, numbers in
-    /// base 36. With numbers of the size that GitHub gives out today it takes about 75 characters.
+    /// base 36, times in seconds since 1970.
     ///
     /// `r`RUN.ATTEMPT.NONCE `c`CAUSE\[=RERUN\] `t`OPENED \[`#`NUMBER\] \[`u`ACTOR\] STATE, where STATE is `open`, or
     /// OUTCOME@SETTLED \[`$`CENTS\] \[`w`COMMENT\], or `sweep`PHASE@TIME.
+    ///
+    /// With numbers of the size that GitHub gives out today a full record takes about 80 characters, and the fields
+    /// that must be there take at most 90 whatever their numbers. Should the optional ones not fit any more, those
+    /// that matter least are left out, the comment first; what is left out reads as not known.
+    ///
+    /// A layout with more fields is another version (`rg2`): this one refuses it, and a claim that cannot be read is
+    /// never taken for free.
     pub fn encode(&self) -> String {
-        let mut out = format!(
-            "rg1 r{}.{}.{} c{}",
+        let rerun = match &self.rerun {
+            None => String::new(),
+            Some(RerunId::Comment(id)) => format!("=c{}", base36(*id)),
+            Some(RerunId::Attempt(run, attempt)) => format!("=r{}.{}", base36(*run), base36(u64::from(*attempt))),
+            Some(RerunId::Label(at)) => format!("=l{}", base36(*at)),
+        };
+        let head = format!(
+            "rg1 r{}.{}.{} c{}{rerun} t{}",
             base36(self.owner.run),
             base36(u64::from(self.owner.attempt)),
             self.owner.nonce,
-            self.cause.letter()
+            self.cause.letter(),
+            base36(seconds(self.opened_at))
         );
-        match &self.rerun {
-            None => {}
-            Some(RerunId::Comment(id)) => out.push_str(&format!("=c{}", base36(*id))),
-            Some(RerunId::Attempt(run, attempt)) => {
-                out.push_str(&format!("=r{}.{}", base36(*run), base36(u64::from(*attempt))));
-            }
-            Some(RerunId::Label(at)) => {
-                out.push_str(&format!("=l{}", base36(u64::try_from(*at).unwrap_or(0))));
-            }
-        }
-        out.push_str(&format!(" t{}", base36(seconds(self.opened_at))));
-        if let Some(n) = self.number {
-            out.push_str(&format!(" #{}", base36(n)));
-        }
-        if let Some(a) = self.actor {
-            out.push_str(&format!(" u{}", base36(a)));
-        }
-        match &self.state {
-            ClaimState::Open => out.push_str(" open"),
+        let (state, cents, comment) = match &self.state {
+            ClaimState::Open => (" open".to_owned(), None, None),
             ClaimState::Settled(s) => {
-                out.push_str(&format!(" {}@{}", s.outcome.code(), base36(seconds(s.at))));
-                if let Some(cents) = s.cost_cents {
-                    out.push_str(&format!(" ${}", base36(cents)));
-                }
-                if let Some(id) = s.result_comment {
-                    out.push_str(&format!(" w{}", base36(id)));
-                }
+                (format!(" {}@{}", s.outcome.code(), base36(seconds(s.at))), s.cost_cents, s.result_comment)
             }
-            ClaimState::Sweep { phase, at } => {
-                out.push_str(&format!(" sweep{phase}@{}", base36(seconds(*at))));
-            }
-        }
-        out
+            ClaimState::Sweep { phase, at } => (format!(" {}@{}", phase.word(), base36(seconds(*at))), None, None),
+        };
+        let mut room = MAX_RECORD_LEN.saturating_sub(head.len() + state.len());
+        let mut fit = |tag: char, value: Option<u64>| {
+            let field = value.map(|n| format!(" {tag}{}", base36(n))).filter(|field| field.len() <= room);
+            room -= field.as_ref().map_or(0, String::len);
+            field.unwrap_or_default()
+        };
+        let number = fit('#', self.number);
+        let cost = fit('$', cents);
+        let actor = fit('u', self.actor);
+        let result = fit('w', comment);
+        [head, number, actor, state, cost, result].concat()
     }
 
     /// Reads a record, strictly: whatever [`Record::encode`] would not write is refused.
@@ -335,12 +355,7 @@ impl Record {
         } else {
             let (word, at) = word.split_once('@').ok_or(BadRecord("it says neither open nor an outcome"))?;
             let at = parse36(at).and_then(from_seconds).ok_or(BadRecord("the time of the outcome is no number"))?;
-            if let Some(phase) = word.strip_prefix("sweep") {
-                let phase = match phase {
-                    "1" => 1,
-                    "2" => 2,
-                    _ => return Err(BadRecord("the phase of the sweep is unknown")),
-                };
+            if let Some(phase) = SweepPhase::ALL.into_iter().find(|p| p.word() == word) {
                 ClaimState::Sweep { phase, at }
             } else {
                 let outcome = Outcome::ALL.into_iter().find(|o| o.code() == word);
@@ -394,7 +409,7 @@ fn parse_rerun(s: &str) -> Option<RerunId> {
         return Some(RerunId::Comment(parse36(id)?));
     }
     if let Some(at) = s.strip_prefix('l') {
-        return Some(RerunId::Label(i64::try_from(parse36(at)?).ok()?));
+        return Some(RerunId::Label(parse36(at)?));
     }
     let (run, attempt) = s.strip_prefix('r')?.split_once('.')?;
     Some(RerunId::Attempt(parse36(run)?, u32::try_from(parse36(attempt)?).ok()?))

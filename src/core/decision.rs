@@ -166,7 +166,7 @@ reasons! {
         "More than one open pull request fits the trigger."
         "Start it from an event of the one pull request that is meant.";
     PermissionUnknown "permission-unknown" Trigger Error
-        "GitHub did not tell what permission the person who asked has."
+        "GitHub did not tell who asked, or what permission they have."
         "Re-run the job; if it happens again, check that the token may read collaborators.";
     PolicyInvalid "policy-invalid" Trigger Error
         "The policy file has a mistake."
@@ -211,8 +211,8 @@ reasons! {
         "The agent is paused in this repository."
         "Lift the pause (`paused` in the policy or the `paused` input), then re-run the job.";
     ResourceMissing "resource-missing" State Error
-        "GitHub knows no such issue or pull request, or the token may not see it."
-        "Check the number, and give the job `issues: read` and `pull-requests: read`.";
+        "GitHub knows no such issue or pull request, or it could not be read."
+        "Check the number, give the job `issues: read` and `pull-requests: read`, then re-run it.";
     ResourceMoved "resource-moved" State Error
         "The repository or issue that answered is not the one in the payload."
         "Start it again from the place where it is now.";

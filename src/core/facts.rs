@@ -30,21 +30,26 @@ impl<T> Fact<T> {
 }
 
 /// A read that a gate needs before it can judge.
+///
+/// Each is about one fact that is [`Fact::Unasked`], or that does not reach far enough. Its answer sets that fact to a
+/// value that does, or to [`Fact::Unknown`]; so no question comes twice and every decision ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// The one query for policy and facts.
+    /// The one query for policy and facts: `viewer`, `repository`, `resource`, `claims` and `window`. None of them is
+    /// left unasked.
     Facts,
-    /// The permission of the person who asked.
-    Permission,
-    /// The state of the workflow run with this id, which owns the key's highest claim.
+    /// The permission of the person with this login, into `permissions`.
+    Permission(String),
+    /// The state of the workflow run with this id: into `own_run` if it is the run that asks, else into `holder`.
     HolderRun(u64),
-    /// Claims of the key with numbers above this one.
+    /// Claims of the key with numbers above this one: added to `claims`, with `claims_probed_to` above this number.
     MoreClaims(u32),
-    /// The claim with this number once more, by name, before it is taken over.
+    /// The claim with this number once more, by name, before it is taken over: into `second_read` as it is. `claims`
+    /// stays as it was, since the gate holds the two against each other.
     SecondRead(u32),
-    /// One more page of the claims in the budget window.
+    /// One more page of the claims in the budget window: `complete_since` moves back, or is `None` after the last page.
     MoreWindow,
-    /// The claim with this number of the key with this digest and task, to confirm a marker.
+    /// The claim with this number of the key with this digest and task, to confirm a marker: into `marker_claim`.
     MarkerClaim {
         /// The task of the marker's key.
         task: String,
@@ -53,7 +58,8 @@ pub enum Question {
         /// The claim's number.
         number: u32,
     },
-    /// Nothing is read before this time; then the holder's run is looked up again.
+    /// Nothing can be said before this time, by the clock that `now` is read from. The caller waits and decides again
+    /// with a later `now`; it may forget `holder` to have it looked up anew. A caller that cannot wait so long defers.
     WaitUntil(DateTime<Utc>),
 }
 
@@ -218,15 +224,16 @@ pub struct Facts {
     pub repository: Fact<RepositoryState>,
     /// The issue or pull request; `Known(None)`: GitHub says there is none.
     pub resource: Fact<Option<ResourceState>>,
-    /// The permission of the person who asked.
-    pub permission: Fact<Permission>,
+    /// The permissions that were asked for, by login in lower case.
+    pub permissions: BTreeMap<String, Fact<Permission>>,
     /// The key's claims.
     pub claims: Fact<Claims>,
     /// Up to which number the key's claims were asked for.
     pub claims_probed_to: u32,
-    /// The run that owns the key's highest claim.
+    /// The run that owns the key's highest claim; unasked again when another claim becomes the highest.
     pub holder: Fact<RunState>,
-    /// Whether one's own run could be read, which tells a missing run from a missing permission.
+    /// One's own run: when this attempt began, and whether runs can be read at all, which tells a missing run from a
+    /// missing permission.
     pub own_run: Fact<RunState>,
     /// The highest claim, read once more after its owner was known to be over; `Known(None)`: it has vanished.
     pub second_read: Fact<Option<ClaimRead>>,
@@ -234,4 +241,26 @@ pub struct Facts {
     pub marker_claim: Fact<Option<ClaimRead>>,
     /// The budget window.
     pub window: Fact<Window>,
+}
+
+impl Facts {
+    /// The permission of a person, as far as it was asked for.
+    pub fn permission(&self, login: &str) -> &Fact<Permission> {
+        self.permissions.get(&login.to_ascii_lowercase()).unwrap_or(&Fact::Unasked)
+    }
+
+    /// Takes up what the permission endpoint answered for a person.
+    pub fn set_permission(&mut self, login: &str, permission: Fact<Permission>) {
+        self.permissions.insert(login.to_ascii_lowercase(), permission);
+    }
+
+    /// The resource, if it was read and is there.
+    pub fn live(&self) -> Option<&ResourceState> {
+        self.resource.known().and_then(Option::as_ref)
+    }
+
+    /// The login of the token's account, if it was read.
+    pub fn viewer(&self) -> Option<&str> {
+        self.viewer.known().map(String::as_str)
+    }
 }

@@ -99,7 +99,8 @@ pub fn who(actor: Option<&Actor>, viewer: Option<&str>, policy: &Policy) -> Who 
         return Who::Agent;
     }
     match actor.kind {
-        ActorKind::Bot if viewer.is_some_and(|v| same_login(v, &actor.login)) => Who::SelfBot,
+        // GitHub's `viewer` keeps the suffix, so a token whose login has none is a person's, who may share a bot's name.
+        ActorKind::Bot if viewer.is_some_and(|v| is_written_as_bot(v) && same_login(v, &actor.login)) => Who::SelfBot,
         ActorKind::Bot => Who::OtherBot,
         ActorKind::User => Who::Person,
         ActorKind::Organization | ActorKind::Other => Who::Unknown,

@@ -87,7 +87,7 @@ pub enum Version {
     /// A comment, by id.
     Comment(u64),
     /// A comment whose edit added a first request: its id, and the first 12 hex digits of the request's SHA-256.
-    EditedComment(u64, String),
+    EditedComment(u64, Digest),
 }
 
 impl fmt::Display for Version {
@@ -177,12 +177,15 @@ impl FromStr for Key {
         let mut parts = s.split('/');
         let mut next = || parts.next().filter(|p| !p.is_empty()).ok_or_else(bad);
         let host = next()?;
-        if host.chars().any(|c| c.is_ascii_uppercase() || c.is_whitespace() || c.is_control()) {
+        // Lower-case names, addresses and ports.
+        let of_host =
+            |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-' | ':' | '[' | ']');
+        if !host.chars().all(of_host) {
             return Err(bad());
         }
         let repository = canonical_number(next()?).ok_or_else(bad)?;
         let kind = next()?;
-        let number = canonical_number(next()?).ok_or_else(bad)?;
+        let number = canonical_number(next()?).filter(|n| *n > 0).ok_or_else(bad)?;
         let resource = match kind {
             "issue" => Resource::Issue(number),
             "pr" => Resource::PullRequest(number),
@@ -197,7 +200,7 @@ impl FromStr for Key {
                     None => Version::Comment(canonical_number(rest).ok_or_else(bad)?),
                     Some((id, digest)) => {
                         let digest: Digest = digest.parse().map_err(|()| bad())?;
-                        Version::EditedComment(canonical_number(id).ok_or_else(bad)?, digest.to_string())
+                        Version::EditedComment(canonical_number(id).ok_or_else(bad)?, digest)
                     }
                 })
             }
@@ -217,7 +220,8 @@ impl Digest {
     /// The digest of a text.
     pub fn of(text: &str) -> Self {
         let hash = Sha256::digest(text.as_bytes());
-        Self(hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect())
+        let half_bytes = hash.iter().take(6).flat_map(|byte| [byte >> 4, byte & 0xf]);
+        Self(half_bytes.filter_map(|half| char::from_digit(u32::from(half), 16)).collect())
     }
 
     /// The 12 hex digits.

@@ -200,6 +200,13 @@ pub struct TaskPolicy {
     pub budget: Budget,
 }
 
+impl TaskPolicy {
+    /// Whether adding this label is a wish of its own, ignoring case.
+    pub fn is_trigger_label(&self, label: &str) -> bool {
+        self.trigger_labels.iter().any(|trigger| trigger.eq_ignore_ascii_case(label))
+    }
+}
+
 impl Default for TaskPolicy {
     fn default() -> Self {
         use Effect::{Branch, Comment, Label, PullRequest, Review};

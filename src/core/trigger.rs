@@ -6,9 +6,9 @@ use serde_json::Value;
 use super::claim::RerunId;
 use super::decision::{Reason, Stop};
 use super::identity::{Actor, ActorKind, is_written_as_bot};
-use super::key::{Key, Resource, Task, Version};
+use super::key::{Digest, Key, Resource, Task, Version};
 use super::policy::{Edits, PhraseRule, TaskPolicy};
-use super::text;
+use super::text::{self, Request};
 
 /// The workflow run in which the guard step runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,8 +61,19 @@ pub struct CommentRef {
     pub author: Option<Actor>,
     /// When it was written.
     pub created_at: Option<DateTime<Utc>>,
+    /// When it was last changed.
+    pub updated_at: Option<DateTime<Utc>>,
     /// Its page.
     pub url: Option<String>,
+}
+
+/// What title and body were before an edit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The title before.
+    pub old_title: Option<String>,
+    /// The body before.
+    pub old_text: String,
 }
 
 /// What happened, as the payload tells it. It is a snapshot: gates use live state where both have it.
@@ -86,10 +97,12 @@ pub struct Trigger {
     pub author: Option<Actor>,
     /// The page of the resource.
     pub url: Option<String>,
-    /// The text in which a request may stand.
+    /// The title of the issue, for events in which it can hold a request.
+    pub title: Option<String>,
+    /// The body of the comment or issue, as Markdown.
     pub text: String,
-    /// The same text before an edit; `None` if nothing of it was edited.
-    pub old_text: Option<String>,
+    /// What the edit changed; `None` if the payload names no change of title or body.
+    pub edit: Option<Edit>,
     /// The comment, for comment events.
     pub comment: Option<CommentRef>,
     /// The label, for label events.
@@ -135,29 +148,27 @@ impl Trigger {
         let is_pull_request = at("/issue/pull_request").is_some_and(|v| !v.is_null());
         let resource = if is_pull_request { Resource::PullRequest(number) } else { Resource::Issue(number) };
 
-        let (text, old_text, comment) = match name {
-            EventName::Issues => {
-                let title = string("/issue/title").unwrap_or_default();
-                let body = string("/issue/body").unwrap_or_default();
-                let old_title = string("/changes/title/from");
-                let old_body = string("/changes/body/from");
-                let old = (old_title.is_some() || old_body.is_some()).then(|| {
-                    let title = old_title.as_deref().unwrap_or(&title);
-                    format!("{title}\n\n{}", old_body.as_deref().unwrap_or(&body))
-                });
-                (format!("{title}\n\n{body}"), old, None)
-            }
+        let (title, text, comment) = match name {
+            EventName::Issues => (Some(string("/issue/title").unwrap_or_default()), string("/issue/body"), None),
             EventName::IssueComment => {
-                let id = at("/comment/id").and_then(Value::as_u64).ok_or_else(need("comment.id"))?;
                 let comment = CommentRef {
-                    id,
+                    id: at("/comment/id").and_then(Value::as_u64).ok_or_else(need("comment.id"))?,
                     author: at("/comment/user").and_then(actor),
                     created_at: string("/comment/created_at").and_then(|s| time(&s)),
+                    updated_at: string("/comment/updated_at").and_then(|s| time(&s)),
                     url: string("/comment/html_url"),
                 };
-                (string("/comment/body").unwrap_or_default(), string("/changes/body/from"), Some(comment))
+                (None, string("/comment/body"), Some(comment))
             }
         };
+        let text = text.unwrap_or_default();
+        // GitHub names only what changed, and an empty body that was filled in comes as `null`.
+        let changed = |path: &str| at(path).map(|from| from.as_str().unwrap_or_default().to_owned());
+        let (old_title, old_text) = (changed("/changes/title/from"), changed("/changes/body/from"));
+        let edit = (old_title.is_some() || old_text.is_some()).then(|| Edit {
+            old_title: old_title.or_else(|| title.clone()),
+            old_text: old_text.unwrap_or_else(|| text.clone()),
+        });
         Ok(Self {
             event: name,
             action,
@@ -168,69 +179,84 @@ impl Trigger {
             resource,
             author: at("/issue/user").and_then(actor),
             url: string("/issue/html_url"),
+            title,
             text,
-            old_text,
+            edit,
             comment,
             label: string("/label/name"),
             run,
         })
     }
 
-    /// The login of the person who re-ran the workflow, if a person did.
-    pub fn rerun_by_person(&self) -> Option<&str> {
+    /// Whoever started this attempt, if the workflow was re-run and that account is not written as a bot's. A machine
+    /// user looks like a person here: see [`super::gates::Context::rerun_by_person`].
+    pub fn rerunner(&self) -> Option<Actor> {
         let login = self.run.triggering_actor.as_deref()?;
-        (self.run.attempt > 1 && !login.is_empty() && !is_written_as_bot(login)).then_some(login)
+        if self.run.attempt <= 1 || login.is_empty() || is_written_as_bot(login) {
+            return None;
+        }
+        let sender = self.sender.as_ref().filter(|sender| sender.login.eq_ignore_ascii_case(login));
+        Some(sender.cloned().unwrap_or_else(|| Actor::new(login, ActorKind::User)))
     }
 
-    /// Who asks: the person who re-ran the workflow, else the sender.
-    pub fn asker(&self) -> Option<Actor> {
-        match self.rerun_by_person() {
-            Some(login) => match &self.sender {
-                Some(sender) if sender.login.eq_ignore_ascii_case(login) => Some(sender.clone()),
-                _ => Some(Actor::new(login, ActorKind::User)),
-            },
-            None => self.sender.clone(),
-        }
+    /// The account id under which this trigger counts against a cap per actor: the sender's, on a re-run too.
+    pub fn actor_id(&self) -> Option<u64> {
+        self.sender.as_ref().and_then(|sender| sender.id)
     }
 
     /// What the text asks of the agent under a policy.
     pub fn asks(&self, policy: &TaskPolicy) -> Asks {
+        let edited = self.action == "edited";
         if self.action == "deleted" {
             return Asks::Nothing;
         }
-        let edited = self.action == "edited";
-        if let (EventName::IssueComment, Some(phrase), Some(comment)) =
-            (self.event, policy.rerun_phrase.as_deref(), &self.comment)
-        {
-            let now = text::requests(&self.text, phrase);
-            let before = self.old_text.as_deref().map(|old| text::requests(old, phrase)).unwrap_or_default();
-            if !now.is_empty() && (!edited || before.is_empty()) {
-                return Asks::Rerun(RerunId::Comment(comment.id));
-            }
+        if let Some(id) = self.rerun_comment(policy) {
+            return Asks::Rerun(RerunId::Comment(id));
         }
         let needs_phrase = match policy.phrase_rule {
             PhraseRule::Always => true,
             PhraseRule::Comments => self.event == EventName::IssueComment,
             PhraseRule::Never => false,
         };
-        if !edited {
-            if needs_phrase && text::requests(&self.text, &policy.phrase).is_empty() {
-                return Asks::Nothing;
-            }
+        if !edited && !needs_phrase {
             return Asks::Work(None);
         }
-        let now = text::requests(&self.text, &policy.phrase);
-        let before = self.old_text.as_deref().map(|old| text::requests(old, &policy.phrase));
-        match before {
-            _ if now.is_empty() && needs_phrase => Asks::Nothing,
-            _ if now.is_empty() || policy.edits == Edits::Ignored => Asks::NothingNew,
-            None => Asks::NothingNew,
-            Some(before) if before.is_empty() => Asks::Work(Some(text::digest_of(&now).to_string())),
-            Some(before) if policy.edits == Edits::Changed && before != now => {
-                Asks::Work(Some(text::digest_of(&now).to_string()))
-            }
-            Some(_) => Asks::NothingNew,
+        let now = self.requests(&policy.phrase);
+        if needs_phrase && now.is_empty() {
+            return Asks::Nothing;
         }
+        if !edited {
+            return Asks::Work(None);
+        }
+        let Some(before) = self.old_requests(&policy.phrase) else { return Asks::NothingNew };
+        let counts = match policy.edits {
+            Edits::Added => before.is_empty() && !now.is_empty(),
+            Edits::Changed => !now.is_empty() && before != now,
+            Edits::Ignored => false,
+        };
+        if counts { Asks::Work(Some(text::digest_of(&now))) } else { Asks::NothingNew }
+    }
+
+    /// The comment that asks for a rerun: one that was written with the rerun phrase, or to which an edit added it.
+    fn rerun_comment(&self, policy: &TaskPolicy) -> Option<u64> {
+        let (phrase, comment) = (policy.rerun_phrase.as_deref()?, self.comment.as_ref()?);
+        let asks = match self.action.as_str() {
+            "created" => !self.requests(phrase).is_empty(),
+            "edited" if policy.edits != Edits::Ignored => {
+                !self.requests(phrase).is_empty() && self.old_requests(phrase).is_some_and(|old| old.is_empty())
+            }
+            _ => false,
+        };
+        asks.then_some(comment.id)
+    }
+
+    fn requests(&self, phrase: &str) -> Vec<Request> {
+        requests_in(self.title.as_deref(), &self.text, phrase)
+    }
+
+    fn old_requests(&self, phrase: &str) -> Option<Vec<Request>> {
+        let edit = self.edit.as_ref()?;
+        Some(requests_in(edit.old_title.as_deref(), &edit.old_text, phrase))
     }
 
     /// The business key of this trigger for a task.
@@ -244,6 +270,12 @@ impl Trigger {
     }
 }
 
+fn requests_in(title: Option<&str>, body: &str, phrase: &str) -> Vec<Request> {
+    let mut requests = title.map(|title| text::requests_in_title(title, phrase)).unwrap_or_default();
+    requests.extend(text::requests(body, phrase));
+    requests
+}
+
 /// What a trigger's text asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asks {
@@ -252,7 +284,7 @@ pub enum Asks {
     /// Nothing that it did not ask before the edit.
     NothingNew,
     /// Work; for an edit with the digest of the request.
-    Work(Option<String>),
+    Work(Option<Digest>),
     /// The work of the resource once more.
     Rerun(RerunId),
 }
@@ -282,5 +314,5 @@ pub fn is_repository_name(full: &str) -> bool {
 
 /// A word from outside, fit for a message.
 fn word(s: &str) -> String {
-    s.chars().filter(|c| c.is_ascii_graphic()).take(40).collect()
+    s.chars().filter(char::is_ascii_graphic).take(40).collect()
 }

@@ -1,7 +1,7 @@
 //! Was the claim won? What the answer to its creation means.
 
 use super::{Context, Judgement, clock};
-use crate::core::claim::{Claim, ClaimPlan, ClaimRead, ClaimState, MAX_CLAIM_NUMBER};
+use crate::core::claim::{Claim, ClaimPlan, ClaimRead, ClaimState, MAX_CLAIM_NUMBER, Outcome, Settlement};
 use crate::core::decision::{Reason, Stop};
 
 /// Before the claim is made: whether the ledger has a place for it.
@@ -27,24 +27,15 @@ pub fn lost(cx: &Context<'_>, read: &ClaimRead) -> Stop {
 }
 
 fn lost_to(cx: &Context<'_>, claim: &Claim) -> Stop {
-    let owner = &claim.record.owner;
-    let who = format!("run {} (attempt {})", owner.run, owner.attempt);
+    let (owner, n) = (&claim.record.owner, claim.number);
+    let took = format!("run {} (attempt {}) took claim {n} first", owner.run, owner.attempt);
     let stop = match &claim.record.state {
-        ClaimState::Open => Stop::new(
-            Reason::InProgress,
-            format!("{who} took claim {} first, at {}", claim.number, clock(claim.record.opened_at)),
-        ),
-        ClaimState::Settled(s)
-            if matches!(s.outcome, crate::core::claim::Outcome::Completed | crate::core::claim::Outcome::NoChange) =>
-        {
-            Stop::new(Reason::AlreadyDone, format!("{who} took claim {} first and ended {}", claim.number, s.outcome))
+        ClaimState::Open => Stop::new(Reason::InProgress, format!("{took}, at {}", clock(claim.record.opened_at))),
+        ClaimState::Settled(Settlement { outcome: outcome @ (Outcome::Completed | Outcome::NoChange), .. }) => {
+            Stop::new(Reason::AlreadyDone, format!("{took} and ended {outcome}"))
         }
-        ClaimState::Settled(s) => {
-            Stop::new(Reason::LostRace, format!("{who} took claim {} first and ended {}", claim.number, s.outcome))
-        }
-        ClaimState::Sweep { .. } => {
-            Stop::new(Reason::Settling, format!("claim {} holds the key for a sweep", claim.number))
-        }
+        ClaimState::Settled(s) => Stop::new(Reason::LostRace, format!("{took} and ended {}", s.outcome)),
+        ClaimState::Sweep { .. } => Stop::new(Reason::Settling, format!("claim {n} holds the key for a sweep")),
     };
-    stop.with_link(format!("run {}", owner.run), cx.run_url(owner.run))
+    cx.with_claim_links(stop, claim)
 }

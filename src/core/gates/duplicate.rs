@@ -1,187 +1,223 @@
 //! Has this key been worked on, or is it being worked on?
 //!
-//! The table of what may follow the highest claim of a key is here and nowhere else.
+//! The table of what may follow the highest claim of a key is here and nowhere else. Whether an open claim's owner
+//! still works is looked up in [`crate::core::holder`], what a person wishes again in [`crate::core::rerun`].
 
-use chrono::{DateTime, TimeDelta, Utc};
+use std::borrow::Cow;
 
-use super::{Context, Judgement, clock, in_words};
+use chrono::{DateTime, Utc};
+
+use super::{Context, clock, in_words};
 use crate::core::claim::{
-    Cause, Claim, ClaimPlan, ClaimRead, ClaimState, Outcome, RerunId, Settlement, done_label, review_label,
+    Cause, Claim, ClaimPlan, ClaimRead, ClaimState, MAX_CLAIM_NUMBER, Outcome, RerunId, Settlement, done_label,
+    review_label,
 };
 use crate::core::decision::{Reason, Stop};
-use crate::core::facts::{Claims, Comment, Fact, Question, ResourceState, RunState};
-use crate::core::identity::{Who, who};
+use crate::core::facts::{Claims, Comment, Fact, LabelEvent, Question, ResourceState};
+use crate::core::holder::{Standing, standing};
+use crate::core::identity::{Actor, Who};
 use crate::core::policy::{Memory, OnAbandoned};
+use crate::core::rerun::{Wish, own_attempt, records, wish};
+use crate::core::text::is_working_notice;
 
-/// A run that GitHub does not know is over only if one's own can be read and the claim is older than this: a new run
-/// may not show yet.
-const MISSING_RUN_MIN_AGE: TimeDelta = TimeDelta::minutes(10);
-
-/// What the gate allows: the next claim.
+/// What the gate says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// An objection, or something to read first.
-    No(Judgement),
+    /// The gate cannot say before this is read.
+    Ask(Question),
+    /// An objection, which decides.
+    Stop(Box<Stop>),
     /// The claim that may be made, and what was seen.
     Yes(Box<ClaimPlan>, String),
 }
 
 impl Next {
     fn stop(reason: Reason, message: impl Into<String>) -> Self {
-        Self::No(Judgement::stop(reason, message))
+        Stop::new(reason, message).into()
     }
 
-    fn ask(question: Question) -> Self {
-        Self::No(Judgement::Ask(question))
+    fn yes(number: u32, cause: Cause, rerun: Option<RerunId>, saw: impl Into<String>) -> Self {
+        let plan = ClaimPlan { number, cause, rerun, takes_over: None, rank_after: false };
+        Self::Yes(Box::new(plan), saw.into())
+    }
+
+    /// The same as a take-over from a claim whose owner is over.
+    fn taking_over(self, claim: &Claim) -> Self {
+        match self {
+            Self::Yes(mut plan, saw) => {
+                plan.takes_over = Some(Box::new(claim.clone()));
+                Self::Yes(plan, saw)
+            }
+            Self::Ask(_) | Self::Stop(_) => self,
+        }
+    }
+}
+
+impl From<Stop> for Next {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(Box::new(stop))
     }
 }
 
 /// The gate.
 pub fn judge(cx: &Context<'_>) -> Next {
     let claims = match &cx.facts.claims {
-        Fact::Unasked => return Next::ask(Question::Facts),
+        Fact::Unasked => return Next::Ask(Question::Facts),
         Fact::Unknown(why) => {
             return Next::stop(Reason::LedgerUnreachable, format!("the key's claims could not be read: {why}"));
         }
         Fact::Known(claims) => claims,
     };
-    let highest = claims.last_key_value();
-    if let Some((number, _)) = highest
-        && *number >= cx.facts.claims_probed_to
-    {
-        return Next::ask(Question::MoreClaims(*number));
+    let Some((number, _)) = claims.last_key_value() else { return without_claims(cx) };
+    // No claim is made past the bound, so there is nothing to look for.
+    if *number >= cx.facts.claims_probed_to && *number < MAX_CLAIM_NUMBER {
+        return Next::Ask(Question::MoreClaims(*number));
     }
-    match highest {
+    let claims = match as_read_last(cx, claims) {
+        Ok(claims) => claims,
+        Err(stop) => return stop.into(),
+    };
+    match claims.last_key_value() {
         None => without_claims(cx),
         Some((_, ClaimRead::Unreadable { number, why })) => Next::stop(
             Reason::PreviousFailed,
             format!("claim {number} of this key is there but cannot be read ({why}), so it is not free"),
         ),
-        Some((_, ClaimRead::Readable(claim))) => after(cx, claims, claim),
+        Some((_, ClaimRead::Readable(claim))) => match &claim.record.state {
+            ClaimState::Sweep { .. } => Next::stop(
+                Reason::Settling,
+                format!("claim {} holds the key while older claims are swept", claim.number),
+            ),
+            ClaimState::Settled(settlement) => settled(cx, &claims, claim, settlement),
+            ClaimState::Open => open(cx, &claims, claim),
+        },
     }
+}
+
+/// The claims, with the second read of the highest in its place: it is the newer one, so a claim that was settled
+/// meanwhile is judged as settled.
+fn as_read_last<'a>(cx: &Context<'_>, claims: &'a Claims) -> Result<Cow<'a, Claims>, Stop> {
+    let (Fact::Known(Some(again)), Some((number, first))) = (&cx.facts.second_read, claims.last_key_value()) else {
+        return Ok(Cow::Borrowed(claims));
+    };
+    if again.number() != *number || again == first {
+        return Ok(Cow::Borrowed(claims));
+    }
+    if let (ClaimRead::Readable(first), ClaimRead::Readable(again)) = (first, again)
+        && first.record.owner != again.record.owner
+    {
+        let run = again.record.owner.run;
+        return Err(Stop::new(Reason::InProgress, format!("claim {number} went to run {run} while it was looked at"))
+            .with_link(format!("run {run}"), cx.run_url(run)));
+    }
+    let mut claims = claims.clone();
+    claims.insert(*number, again.clone());
+    Ok(Cow::Owned(claims))
 }
 
 /// No claim of the key is left: the item's own labels remember.
 fn without_claims(cx: &Context<'_>) -> Next {
-    let first = |cause, rerun| Next::Yes(Box::new(plan(1, cause, rerun)), "no run has claimed this yet".to_owned());
-    let resource = cx.facts.resource.known().and_then(Option::as_ref);
-    let Some(resource) = resource.filter(|_| cx.key.version().is_none() && cx.rules.memory == Memory::Label) else {
-        return first(Cause::First, None);
+    let Some((message, reason, since)) = remembered(cx) else {
+        return Next::yes(1, Cause::First, None, "no run has claimed this yet");
     };
-    for (label, reason, what) in [
-        (done_label(cx.task), Reason::AlreadyDone, "says that it is done"),
-        (review_label(cx.task), Reason::PreviousFailed, "says that a person must look first"),
-    ] {
-        if !resource.has_label(&label) {
-            continue;
-        }
-        let since = added_at(resource, &label);
-        return match explicit_rerun(cx, &Claims::new(), since) {
-            Wish::None => Next::stop(reason, format!("the label {label} {what}")),
-            Wish::Ask(question) => Next::ask(question),
-            Wish::Is(id) => first(Cause::Rerun, Some(id)),
-        };
+    let saw = format!("{message}, and a rerun was asked for since");
+    rerun(cx, &Claims::new(), since, 1, saw).unwrap_or_else(|| Next::stop(reason, message))
+}
+
+/// What the shared labels of the item remember of its work, and since when at the latest.
+fn remembered(cx: &Context<'_>) -> Option<(String, Reason, Option<DateTime<Utc>>)> {
+    if cx.key.version().is_some() || cx.rules.memory == Memory::None {
+        return None;
     }
-    first(Cause::First, None)
+    let resource = cx.facts.live()?;
+    // Label events older than those that were read are older than each of them.
+    let oldest = resource.label_events.first().map(|e| e.at);
+    let done = done_label(cx.task);
+    let last = last_event(resource, &done);
+    if resource.has_label(&done) {
+        let since = last.map(|e| e.at).or(oldest);
+        return Some((format!("the label {done} says that it is done"), Reason::AlreadyDone, since));
+    }
+    // Only a person who takes the label off lets the work be done again. One that is merely gone was pruned.
+    if let Some(event) = last.filter(|e| e.added || cx.who(e.actor.as_ref()) != Who::Person) {
+        let message = format!("the label {done} was on it, and no person took it off");
+        return Some((message, Reason::AlreadyDone, Some(event.at)));
+    }
+    let review = review_label(cx.task);
+    resource.has_label(&review).then(|| {
+        let since = last_event(resource, &review).map(|e| e.at).or(oldest);
+        (format!("the label {review} says that a person must look first"), Reason::PreviousFailed, since)
+    })
 }
 
-/// When a label was last put on the item, if that is among the newest label events.
-fn added_at(resource: &ResourceState, label: &str) -> Option<DateTime<Utc>> {
-    let event = resource.label_events.iter().rev().find(|e| e.label.eq_ignore_ascii_case(label));
-    event.filter(|e| e.added).map(|e| e.at)
+fn last_event<'a>(resource: &'a ResourceState, label: &str) -> Option<&'a LabelEvent> {
+    resource.label_events.iter().rev().find(|e| e.label.eq_ignore_ascii_case(label))
 }
 
-fn plan(number: u32, cause: Cause, rerun: Option<RerunId>) -> ClaimPlan {
-    ClaimPlan { number, cause, rerun, takes_over: None, rank_after: false }
-}
-
-/// What may follow the highest claim.
-fn after(cx: &Context<'_>, claims: &Claims, claim: &Claim) -> Next {
-    let next = claim.number.saturating_add(1);
-    match &claim.record.state {
-        ClaimState::Sweep { .. } => {
-            Next::stop(Reason::Settling, format!("claim {} holds the key while older claims are swept", claim.number))
-        }
-        ClaimState::Settled(settlement) => settled(cx, claims, claim, settlement, next),
-        ClaimState::Open => open(cx, claims, claim, next),
+/// What an explicit rerun leads to, if the trigger is one.
+fn rerun(cx: &Context<'_>, claims: &Claims, since: Option<DateTime<Utc>>, next: u32, saw: String) -> Option<Next> {
+    match wish(cx, claims, since) {
+        Wish::None => None,
+        Wish::Ask(question) => Some(Next::Ask(question)),
+        Wish::Unknown(why) => Some(Next::stop(
+            Reason::LedgerUnreachable,
+            format!("it cannot be told whether the rerun was asked for before the last run ended: {why}"),
+        )),
+        Wish::Is(id) => Some(Next::yes(next, Cause::Rerun, Some(id), saw)),
     }
 }
 
-fn settled(cx: &Context<'_>, claims: &Claims, claim: &Claim, settlement: &Settlement, next: u32) -> Next {
-    let owner = &claim.record.owner;
+/// A person re-ran the very run that owns the claim.
+fn rerun_of_owner(cx: &Context<'_>, claims: &Claims, claim: &Claim, left: &str) -> Option<Next> {
+    let (own, owner) = (&cx.trigger.run, &claim.record.owner);
+    let person = cx.rerun_by_person().filter(|_| owner.run == own.run && owner.attempt < own.attempt)?;
+    let id = own_attempt(cx);
+    if records(claims, &id) {
+        return None;
+    }
+    let saw = format!("{} re-ran this run, whose attempt {} {left}", person.login, owner.attempt);
+    Some(Next::yes(claim.number.saturating_add(1), Cause::Rerun, Some(id), saw))
+}
+
+/// What may follow a claim whose owner wrote an outcome.
+fn settled(cx: &Context<'_>, claims: &Claims, claim: &Claim, settlement: &Settlement) -> Next {
+    let (n, next) = (claim.number, claim.number.saturating_add(1));
+    let outcome = settlement.outcome;
+    if let Some(next) = rerun_of_owner(cx, claims, claim, &format!("ended {outcome}")) {
+        return next;
+    }
     let ago = in_words(cx.now - settlement.at);
-    let n = claim.number;
-    // The owner's own run, started again by a person.
-    if let Some(login) = cx.trigger.rerun_by_person()
-        && owner.run == cx.trigger.run.run
-        && owner.attempt < cx.trigger.run.attempt
-    {
-        let id = RerunId::Attempt(cx.trigger.run.run, cx.trigger.run.attempt);
-        if !records(claims, &id) {
-            let saw = format!("{login} re-ran run {}, which ended {}", owner.run, settlement.outcome);
-            return Next::Yes(Box::new(plan(next, Cause::Rerun, Some(id))), saw);
-        }
+    let ended = format!("run {} ended {outcome} under claim {n}, {ago} ago", claim.record.owner.run);
+    if matches!(outcome, Outcome::Withdrawn | Outcome::Superseded) {
+        return Next::yes(next, Cause::Retry, None, ended);
     }
-    match settlement.outcome {
-        Outcome::Withdrawn | Outcome::Superseded => {
-            let saw = format!("claim {n} of run {} is {}", owner.run, settlement.outcome);
-            return Next::Yes(Box::new(plan(next, Cause::Retry, None)), saw);
-        }
-        _ => {}
+    let saw = format!("{ended}, and a rerun was asked for since");
+    if let Some(next) = rerun(cx, claims, Some(settlement.at), next, saw) {
+        return next;
     }
-    match explicit_rerun(cx, claims, Some(settlement.at)) {
-        Wish::Ask(question) => return Next::ask(question),
-        Wish::Is(id) => {
-            let saw = format!("claim {n} ended {} {ago} ago, and a rerun was asked for since", settlement.outcome);
-            return Next::Yes(Box::new(plan(next, Cause::Rerun, Some(id))), saw);
+    let reason = match outcome {
+        Outcome::Completed | Outcome::NoChange => Reason::AlreadyDone,
+        Outcome::FailedBeforeWrite => return retry(cx, claims, claim, Cause::Retry, &ended),
+        Outcome::FailedAfterWrite | Outcome::NeedsReview | Outcome::Withdrawn | Outcome::Superseded => {
+            Reason::PreviousFailed
         }
-        Wish::None => {}
-    }
-    let ended = format!("run {} ended {} under claim {n}, {ago} ago", owner.run, settlement.outcome);
-    let stop = match settlement.outcome {
-        Outcome::Completed | Outcome::NoChange => Stop::new(Reason::AlreadyDone, ended),
-        Outcome::FailedAfterWrite | Outcome::NeedsReview => Stop::new(Reason::PreviousFailed, ended),
-        Outcome::FailedBeforeWrite => match retry(cx, claims, next, &ended) {
-            Ok(yes) => return yes,
-            Err(stop) => stop,
-        },
-        Outcome::Withdrawn | Outcome::Superseded => unreachable_outcome(ended),
     };
-    Next::No(with_result(cx, stop, claim, settlement).into())
+    cx.with_claim_links(Stop::new(reason, ended), claim).into()
 }
 
-/// Withdrawn and superseded claims were let through above.
-fn unreachable_outcome(ended: String) -> Stop {
-    Stop::new(Reason::PreviousFailed, ended)
-}
-
-fn with_result(cx: &Context<'_>, stop: Stop, claim: &Claim, settlement: &Settlement) -> Stop {
-    let run = claim.record.owner.run;
-    let stop = stop.with_link(format!("run {run}"), cx.run_url(run));
-    let comments =
-        cx.facts.resource.known().and_then(Option::as_ref).map(|r| r.comments.as_slice()).unwrap_or_default();
-    match settlement.result_comment.and_then(|id| comments.iter().find(|c| c.id == id)) {
-        Some(comment) => stop.with_link("the result", comment.url.clone()),
-        None => stop,
+/// One more try after a claim that left nothing behind.
+fn retry(cx: &Context<'_>, claims: &Claims, claim: &Claim, cause: Cause, ended: &str) -> Next {
+    let (used, most) = (attempts(claims), cx.rules.max_attempts);
+    if used >= most {
+        let stop = Stop::new(Reason::AttemptsExhausted, format!("{ended}; that was attempt {used} of {most}"));
+        return cx.with_claim_links(stop, claim).into();
     }
-}
-
-/// One more try after a failure that wrote nothing, or after an abandoned claim.
-fn retry(cx: &Context<'_>, claims: &Claims, next: u32, ended: &str) -> Result<Next, Stop> {
-    let used = attempts(claims);
-    if used >= cx.rules.max_attempts {
-        return Err(Stop::new(
-            Reason::AttemptsExhausted,
-            format!("{ended}; that was attempt {used} of {}", cx.rules.max_attempts),
-        ));
-    }
-    let saw = format!("{ended}; attempt {} of {}", used + 1, cx.rules.max_attempts);
-    Ok(Next::Yes(Box::new(plan(next, Cause::Retry, None)), saw))
+    Next::yes(claim.number.saturating_add(1), cause, None, format!("{ended}; this is attempt {} of {most}", used + 1))
 }
 
 /// How many claims since the last rerun, that one included, ran or may have run.
 fn attempts(claims: &Claims) -> u32 {
-    let mut used = 0;
+    let mut used = 0_u32;
     for read in claims.values().rev() {
         let ClaimRead::Readable(claim) = read else {
             used += 1;
@@ -200,205 +236,102 @@ fn attempts(claims: &Claims) -> u32 {
     used
 }
 
-fn open(cx: &Context<'_>, claims: &Claims, claim: &Claim, next: u32) -> Next {
-    let owner = &claim.record.owner;
-    let own = &cx.trigger.run;
+/// What may follow a claim without an outcome.
+fn open(cx: &Context<'_>, claims: &Claims, claim: &Claim) -> Next {
+    if let Some(next) = rerun_of_owner(cx, claims, claim, "left its claim open") {
+        return next.taking_over(claim);
+    }
+    let (owner, record) = (&claim.record.owner, &claim.record);
+    match standing(cx, claim) {
+        Standing::Ask(question) => Next::Ask(question),
+        Standing::Live(status) => {
+            let message = format!(
+                "run {} (attempt {}) has held claim {} since {}, {} ago, and {status}",
+                owner.run,
+                owner.attempt,
+                claim.number,
+                clock(record.opened_at),
+                in_words(cx.now - record.opened_at)
+            );
+            cx.with_claim_links(Stop::new(Reason::InProgress, message), claim).into()
+        }
+        Standing::Over { since, why } => over(cx, claims, claim, since, &why),
+    }
+}
+
+/// The owner is over. Before the claim counts as abandoned it is read once more, by name, some time after its owner's
+/// end: an old read of a claim that was settled meanwhile must not start completed work again.
+fn over(cx: &Context<'_>, claims: &Claims, claim: &Claim, since: DateTime<Utc>, why: &str) -> Next {
+    let settled_by = since + cx.rules.settle_grace;
+    if cx.now < settled_by {
+        return Next::Ask(Question::WaitUntil(settled_by));
+    }
     let n = claim.number;
-    if owner.run == own.run && owner.attempt >= own.attempt {
-        let message = format!(
-            "a step of this run (attempt {}) has held claim {n} since {}",
-            owner.attempt,
-            clock(claim.record.opened_at)
-        );
-        return Next::No(
-            Stop::new(Reason::InProgress, message)
-                .with_link(format!("run {}", owner.run), cx.run_url(owner.run))
-                .into(),
-        );
-    }
-    if owner.run == own.run {
-        // A lower attempt of this very run cannot be going any more: this attempt is.
-        if let Some(login) = cx.trigger.rerun_by_person() {
-            let id = RerunId::Attempt(own.run, own.attempt);
-            let saw = format!("{login} re-ran this run, whose attempt {} left claim {n} open", owner.attempt);
-            let mut plan = plan(next, Cause::Rerun, Some(id));
-            plan.takes_over = Some(Box::new(claim.clone()));
-            return Next::Yes(Box::new(plan), saw);
-        }
-        return abandoned(cx, claims, claim, next, "this run was started again");
-    }
-    let held = |status: &str| {
-        format!(
-            "run {} (attempt {}) has held claim {n} since {}, {} ago, and {status}",
-            owner.run,
-            owner.attempt,
-            clock(claim.record.opened_at),
-            in_words(cx.now - claim.record.opened_at)
-        )
-    };
-    let live = |status: &str| {
-        Next::No(
-            Stop::new(Reason::InProgress, held(status))
-                .with_link(format!("run {}", owner.run), cx.run_url(owner.run))
-                .into(),
-        )
-    };
-    let age = cx.now - claim.record.opened_at;
-    match &cx.facts.holder {
-        Fact::Unasked => Next::ask(Question::HolderRun(owner.run)),
-        Fact::Unknown(_) if age > cx.rules.max_lifetime => {
-            abandoned(cx, claims, claim, next, "its run cannot be read and the claim is older than its lifetime")
-        }
-        Fact::Unknown(why) => live(&format!("its run cannot be read ({why}), so it counts as running")),
-        Fact::Known(RunState::Missing) => match &cx.facts.own_run {
-            Fact::Unasked => Next::ask(Question::HolderRun(own.run)),
-            Fact::Known(RunState::Found { .. }) if age > MISSING_RUN_MIN_AGE => {
-                abandoned(cx, claims, claim, next, "GitHub does not know its run")
-            }
-            _ if age > cx.rules.max_lifetime => {
-                abandoned(cx, claims, claim, next, "its run cannot be seen and the claim is older than its lifetime")
-            }
-            _ => live("GitHub does not show its run, so it counts as running"),
-        },
-        Fact::Known(RunState::Found { attempt, conclusion, updated_at, started_at, .. }) => {
-            let superseded_attempt = *attempt > owner.attempt;
-            let ended = if superseded_attempt {
-                Some((started_at.unwrap_or(*updated_at), "was started again".to_owned()))
-            } else if let Some(conclusion) = conclusion {
-                Some((*updated_at, format!("is over ({conclusion})")))
-            } else if cx.now - *updated_at > cx.rules.max_lifetime {
-                Some((*updated_at, format!("has shown no activity for {}", in_words(cx.now - *updated_at))))
-            } else {
-                None
-            };
-            match ended {
-                None => live("is still running"),
-                Some((at, _)) if cx.now < at + cx.rules.settle_grace => {
-                    Next::ask(Question::WaitUntil(at + cx.rules.settle_grace))
-                }
-                Some((_, why)) => match &cx.facts.second_read {
-                    Fact::Unasked => Next::ask(Question::SecondRead(n)),
-                    Fact::Unknown(why) => Next::stop(
-                        Reason::LedgerUnreachable,
-                        format!("claim {n} could not be read again before it is taken over: {why}"),
-                    ),
-                    Fact::Known(None) => Next::stop(
-                        Reason::PreviousFailed,
-                        format!("claim {n} has vanished while it was read; a vanished claim is never made again"),
-                    ),
-                    Fact::Known(Some(ClaimRead::Readable(again))) if *again == *claim => {
-                        abandoned(cx, claims, claim, next, &format!("run {} {why} and left no outcome", owner.run))
-                    }
-                    // It was settled meanwhile: the caller puts what was read into the claims and asks again.
-                    Fact::Known(Some(_)) => Next::ask(Question::MoreClaims(n.saturating_sub(1))),
-                },
-            }
-        }
+    match &cx.facts.second_read {
+        Fact::Known(Some(again)) if again.number() == n => abandoned(cx, claims, claim, since, why).taking_over(claim),
+        Fact::Unasked | Fact::Known(Some(_)) => Next::Ask(Question::SecondRead(n)),
+        Fact::Unknown(error) => Next::stop(
+            Reason::LedgerUnreachable,
+            format!("claim {n} could not be read again before it is taken over: {error}"),
+        ),
+        Fact::Known(None) => Next::stop(
+            Reason::PreviousFailed,
+            format!("{why} and claim {n} has vanished while it was read; a vanished claim is never made again"),
+        ),
     }
 }
 
 /// The highest claim's owner is over and left no outcome.
-fn abandoned(cx: &Context<'_>, claims: &Claims, claim: &Claim, next: u32, why: &str) -> Next {
-    let n = claim.number;
-    let review = |message: String| {
-        let run = claim.record.owner.run;
-        Next::No(Stop::new(Reason::PreviousFailed, message).with_link(format!("run {run}"), cx.run_url(run)).into())
-    };
-    if cx.rules.on_abandoned == OnAbandoned::Review {
-        return review(format!("{why}; the policy wants a person to look (`on-abandoned: review`)"));
+fn abandoned(cx: &Context<'_>, claims: &Claims, claim: &Claim, since: DateTime<Utc>, why: &str) -> Next {
+    let (n, next) = (claim.number, claim.number.saturating_add(1));
+    let saw = format!("{why} and left claim {n} open, and a rerun was asked for since");
+    if let Some(next) = rerun(cx, claims, Some(since), next, saw) {
+        return next;
     }
-    if let Some(effect) = cx.rules.may.iter().find(|e| !e.can_be_read_back()) {
-        return review(format!("{why}; the task may {}, which cannot be read back", effect.as_str()));
-    }
-    let resource = match &cx.facts.resource {
-        Fact::Known(Some(resource)) => resource,
-        _ => return review(format!("{why}; what it wrote cannot be read")),
-    };
-    let viewer = cx.facts.viewer.known().map(String::as_str);
-    let wrote = |c: &&Comment| {
-        matches!(who(c.author.as_ref(), viewer, cx.policy), Who::SelfBot | Who::Agent)
-            && c.updated_at >= claim.record.opened_at
-            && !is_working_notice(&c.body)
-    };
-    if let Some(comment) = resource.comments.iter().find(wrote) {
-        return Next::No(
-            Stop::new(Reason::PreviousFailed, format!("{why}, but it had written a comment"))
-                .with_link("the comment", comment.url.clone())
-                .into(),
-        );
-    }
-    if let Some(first) = resource.comments.first()
-        && usize::try_from(resource.comment_total).unwrap_or(usize::MAX) > resource.comments.len()
-        && first.created_at > claim.record.opened_at
-    {
-        return review(format!("{why}; so many comments came since that those before cannot be seen"));
-    }
-    match retry(cx, claims, next, why) {
-        Err(stop) => Next::No(stop.into()),
-        Ok(Next::Yes(mut plan, saw)) => {
-            plan.cause = Cause::Takeover;
-            plan.takes_over = Some(Box::new(claim.clone()));
-            Next::Yes(plan, format!("claim {n} is abandoned: {saw}"))
-        }
-        Ok(no @ Next::No(_)) => no,
-    }
-}
-
-/// Whether a comment only says that the agent is at work: by a run that is over it is no result. The form is that of
-/// claude-code-action's tracking comment (an ellipsis, or one to three dots in older versions).
-fn is_working_notice(body: &str) -> bool {
-    body.trim_start().strip_prefix("Claude Code is working").is_some_and(|rest| rest.starts_with(['\u{2026}', '.']))
-}
-
-/// Whether a claim of the key records this wish already.
-fn records(claims: &Claims, id: &RerunId) -> bool {
-    claims.values().any(|c| matches!(c, ClaimRead::Readable(c) if c.record.rerun.as_ref() == Some(id)))
-}
-
-/// Whether a person wishes the work done again.
-enum Wish {
-    /// No.
-    None,
-    /// It cannot be told before this is read.
-    Ask(Question),
-    /// Yes.
-    Is(RerunId),
-}
-
-/// The wish for a rerun that this trigger carries, if it is newer than the last settlement and no claim records it.
-fn explicit_rerun(cx: &Context<'_>, claims: &Claims, settled_at: Option<DateTime<Utc>>) -> Wish {
-    let newer = |at: DateTime<Utc>| settled_at.is_none_or(|settled| at > settled);
-    if cx.trigger.rerun_by_person().is_some() {
-        let id = RerunId::Attempt(cx.trigger.run.run, cx.trigger.run.attempt);
-        if records(claims, &id) {
-            return Wish::None;
-        }
-        return match &cx.facts.own_run {
-            Fact::Unasked => Wish::Ask(Question::HolderRun(cx.trigger.run.run)),
-            Fact::Known(RunState::Found { started_at: Some(at), .. }) if newer(*at) => Wish::Is(id),
-            _ => Wish::None,
-        };
-    }
-    if let crate::core::trigger::Asks::Rerun(id) = cx.trigger.asks(cx.rules) {
-        let asked_at = cx.trigger.comment.as_ref().and_then(|c| c.created_at);
-        let fresh = asked_at.is_some_and(newer) && !records(claims, &id);
-        return if fresh { Wish::Is(id) } else { Wish::None };
-    }
-    if cx.trigger.action == "labeled"
-        && cx.asker() == Who::Person
-        && let Some(label) = cx.trigger.label.as_deref()
-        && let Some(resource) = cx.facts.resource.known().and_then(Option::as_ref)
-    {
-        let added =
-            resource.label_events.iter().rev().find(|e| e.added && e.label.eq_ignore_ascii_case(label)).filter(|e| {
-                who(e.actor.as_ref(), cx.facts.viewer.known().map(String::as_str), cx.policy) == Who::Person
-            });
-        if let Some(event) = added {
-            let id = RerunId::Label(event.at.timestamp());
-            if newer(event.at) && !records(claims, &id) {
-                return Wish::Is(id);
+    match objection_to_retry(cx, claim) {
+        Some((because, link)) => {
+            let stop = Stop::new(Reason::PreviousFailed, format!("{why} and left claim {n} open; {because}"));
+            let stop = cx.with_claim_links(stop, claim);
+            match link {
+                Some(url) => stop.with_link("what it wrote", url).into(),
+                None => stop.into(),
             }
         }
+        None => {
+            retry(cx, claims, claim, Cause::Takeover, &format!("{why} and left claim {n} open with nothing written"))
+        }
     }
-    Wish::None
+}
+
+/// Why an abandoned claim's work must not simply be tried again, and the page that shows it.
+fn objection_to_retry(cx: &Context<'_>, claim: &Claim) -> Option<(String, Option<String>)> {
+    let plain = |because: String| Some((because, None));
+    if cx.rules.on_abandoned == OnAbandoned::Review {
+        return plain("the policy wants a person to look (`on-abandoned: review`)".to_owned());
+    }
+    if let Some(effect) = cx.rules.may.iter().find(|e| !e.can_be_read_back()) {
+        return plain(format!("the task may {}, which cannot be read back", effect.as_str()));
+    }
+    let Some(resource) = cx.facts.live() else {
+        return plain("what it wrote cannot be read".to_owned());
+    };
+    let began = claim.record.opened_at;
+    let by_agent = |actor: Option<&Actor>| matches!(cx.who(actor), Who::SelfBot | Who::Agent);
+    let wrote = |c: &&Comment| by_agent(c.author.as_ref()) && c.updated_at >= began && !is_working_notice(&c.body);
+    if let Some(comment) = resource.comments.iter().find(wrote) {
+        return Some(("it had written a comment".to_owned(), Some(comment.url.clone())));
+    }
+    if let Some(event) = resource.label_events.iter().find(|e| by_agent(e.actor.as_ref()) && e.at >= began) {
+        let did = if event.added { "put on" } else { "taken off" };
+        return plain(format!("it had {did} the label {}", event.label));
+    }
+    let seen = u64::try_from(resource.comments.len()).unwrap_or(u64::MAX);
+    if resource.comment_total > seen && resource.comments.first().is_none_or(|first| first.created_at >= began) {
+        return plain("so many comments came since that the first of them cannot be seen".to_owned());
+    }
+    // Without the login of run-guard's own account nobody can say which comments are not its own.
+    if cx.facts.viewer().is_none() {
+        return plain("it is not known which account its comments would be by".to_owned());
+    }
+    None
 }

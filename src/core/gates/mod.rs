@@ -11,8 +11,10 @@ use chrono::{DateTime, Utc};
 
 pub use super::decision::Judgement;
 
+use super::claim::{Claim, ClaimState, Settlement};
+use super::decision::Stop;
 use super::facts::Facts;
-use super::identity::{Who, who};
+use super::identity::{Actor, Who, who};
 use super::key::{Key, Task};
 use super::policy::{Policy, TaskPolicy};
 use super::trigger::Trigger;
@@ -37,20 +39,42 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// What the trigger's sender is.
-    pub fn sender(&self) -> Who {
-        who(self.trigger.sender.as_ref(), self.facts.viewer.known().map(String::as_str), self.policy)
+    /// What an account is under this policy.
+    pub fn who(&self, actor: Option<&Actor>) -> Who {
+        who(actor, self.facts.viewer(), self.policy)
     }
 
-    /// What whoever asks is: the person who re-ran the workflow, else the sender.
-    pub fn asker(&self) -> Who {
-        let asker = self.trigger.asker();
-        who(asker.as_ref(), self.facts.viewer.known().map(String::as_str), self.policy)
+    /// What the trigger's sender is.
+    pub fn sender(&self) -> Who {
+        self.who(self.trigger.sender.as_ref())
+    }
+
+    /// The person who re-ran the workflow, if a person did: a re-run by automation is no wish of anybody's.
+    pub fn rerun_by_person(&self) -> Option<Actor> {
+        self.trigger.rerunner().filter(|rerunner| self.who(Some(rerunner)) == Who::Person)
+    }
+
+    /// Who asks: the person who re-ran the workflow, else the sender.
+    pub fn asker(&self) -> Option<Actor> {
+        self.rerun_by_person().or_else(|| self.trigger.sender.clone())
     }
 
     /// The page of a workflow run of this repository.
     pub fn run_url(&self, run: u64) -> String {
         format!("https://{}/{}/actions/runs/{run}", self.trigger.host, self.trigger.repository)
+    }
+
+    /// Adds to a stop the link of the run that a claim belongs to and, if the claim names one, of its result.
+    fn with_claim_links(&self, stop: Stop, claim: &Claim) -> Stop {
+        let run = claim.record.owner.run;
+        let stop = stop.with_link(format!("run {run}"), self.run_url(run));
+        let ClaimState::Settled(Settlement { result_comment: Some(id), .. }) = &claim.record.state else {
+            return stop;
+        };
+        match self.facts.live().and_then(|resource| resource.comments.iter().find(|c| c.id == *id)) {
+            Some(comment) => stop.with_link("the result", comment.url.clone()),
+            None => stop,
+        }
     }
 }
 

@@ -58,9 +58,9 @@ pub fn judge(cx: &Context<'_>) -> Judgement {
     }
     if let Some(label) = cx.rules.blocking_labels.iter().find(|l| resource.has_label(l)) {
         let stop = Stop::new(Reason::BlockingLabel, format!("{what} carries the blocking label {label}"));
-        return match cx.trigger.rerun_by_person() {
-            Some(login) => {
-                let message = format!("{login} re-ran this, but {}", stop.message);
+        return match cx.rerun_by_person() {
+            Some(person) => {
+                let message = format!("{} re-ran this, but {}", person.login, stop.message);
                 Stop { message, ..stop }.with_verdict(Verdict::Review).into()
             }
             None => stop.into(),
