@@ -1,0 +1,667 @@
+//! The embedded GitHub as [`GitHub`], in process: what the client makes of the answers over HTTP, without the HTTP.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::{self, Future};
+use std::pin::Pin;
+use std::rc::Rc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::error::ApiError;
+use super::fault::{CallInfo, Fault, Op};
+use super::state::{Answer, Session, State};
+use super::world::{CommentRow, FileContent, Item, LabelEventRow, RepoLabel, Repository, World};
+use crate::core::facts::{Comment, Fact, LabelEvent, Permission, RepositoryState, ResourceState, RunState};
+use crate::core::identity::Actor;
+use crate::core::policy::POLICY_PATH;
+use crate::ports::{FactsQuery, FactsReply, GitHub, Label, LabelPage, PolicyRead, PortError, ReactTo, RepoName};
+
+/// How many of the newest comments the facts hold.
+pub const COMMENTS: usize = 50;
+/// How many of the newest label events the facts hold.
+pub const LABEL_EVENTS: usize = 30;
+/// How many labels a page holds.
+pub const LABEL_PAGE: usize = 100;
+/// How long to wait after a secondary limit that does not say, in seconds: GitHub's documentation asks for a minute.
+const UNSAID_WAIT: i64 = 60;
+
+/// What a [`Hook`] answers with.
+pub type HookFuture = Pin<Box<dyn Future<Output = Option<Fault>>>>;
+
+/// Awaited before each call: whoever schedules several runs decides here which goes on, and what goes wrong.
+pub type Hook = Rc<dyn Fn(&CallInfo) -> HookFuture>;
+
+/// One token's view of a shared [`State`].
+#[derive(Clone)]
+pub struct InProcess {
+    state: Rc<RefCell<State>>,
+    token: String,
+    hook: Hook,
+    date: Cell<Option<DateTime<Utc>>>,
+}
+
+impl InProcess {
+    /// With a token of the state.
+    pub fn new(state: Rc<RefCell<State>>, token: &str) -> Self {
+        let hook: Hook = Rc::new(|_| Box::pin(future::ready(None)));
+        Self { state, token: token.to_owned(), hook, date: Cell::new(None) }
+    }
+
+    /// With a hook before each call.
+    #[must_use]
+    pub fn with_hook(mut self, hook: Hook) -> Self {
+        self.hook = hook;
+        self
+    }
+
+    /// The shared state.
+    pub const fn state(&self) -> &Rc<RefCell<State>> {
+        &self.state
+    }
+
+    async fn call<T>(
+        &self,
+        op: Op,
+        method: &'static str,
+        path: String,
+        run: impl FnOnce(&mut State, &Session) -> Result<T, ApiError>,
+    ) -> Result<T, PortError> {
+        let call = CallInfo { op, method, path };
+        let fault = (self.hook)(&call).await;
+        let request = call.to_string();
+        let (answer, now) = {
+            let mut state = self.state.borrow_mut();
+            (state.request(Some(&self.token), call, fault, run), state.now)
+        };
+        let lost = |why: String| {
+            let request = request.clone();
+            if op.is_write() { PortError::Ambiguous { request, why } } else { PortError::Unreachable { request, why } }
+        };
+        let result = match answer {
+            Answer::Crashed => future::pending().await,
+            Answer::Lost => return Err(lost("the connection broke".to_owned())),
+            Answer::Answered(result) => result,
+        };
+        self.date.set(Some(now));
+        result.map_err(|error| match &error {
+            _ if error.is_already_exists() => PortError::Exists { request: request.clone() },
+            ApiError::RateLimited { retry_after, reset, .. } => {
+                let after = |s: u64| now + TimeDelta::seconds(i64::try_from(s).unwrap_or(UNSAID_WAIT));
+                let unsaid = now + TimeDelta::seconds(UNSAID_WAIT);
+                PortError::RateLimited {
+                    retry_at: retry_after.map(after).or(*reset).unwrap_or(unsaid),
+                    request: request.clone(),
+                }
+            }
+            ApiError::Server(status) => lost(format!("status {status} \"{}\"", error.message())),
+            ApiError::NotFound | ApiError::NoSuchLabel | ApiError::Deleted => {
+                PortError::Missing { status: error.status(), message: error.message(), request: request.clone() }
+            }
+            _ => PortError::Denied { status: error.status(), message: error.words(), request: request.clone() },
+        })
+    }
+
+    async fn graphql<T>(&self, run: impl FnOnce(&State, &Session) -> Result<T, ApiError>) -> Result<T, PortError> {
+        self.call(Op::Graphql, "POST", "/graphql".to_owned(), |state, session| run(state, session)).await
+    }
+}
+
+fn no_repository(repo: &RepoName) -> String {
+    format!("Could not resolve to a Repository with the name '{repo}'.")
+}
+
+fn words<T>(error: &ApiError) -> Fact<T> {
+    Fact::Unknown(error.message())
+}
+
+fn label(label: &RepoLabel) -> Label {
+    Label {
+        name: label.name.clone(),
+        description: label.description.clone().unwrap_or_default(),
+        created_at: Some(label.created_at),
+    }
+}
+
+fn by_name(repo: &Repository, names: &[String]) -> BTreeMap<String, Label> {
+    names.iter().filter_map(|name| Some((name.clone(), label(repo.label_exactly(name)?)))).collect()
+}
+
+fn page(repo: &Repository, after: Option<&str>) -> LabelPage {
+    let (labels, next) = repo.newest_labels(LABEL_PAGE, after);
+    LabelPage { labels: labels.into_iter().map(label).collect(), next }
+}
+
+/// An account as GraphQL shows it.
+fn actor(world: &World, login: Option<&String>) -> Option<Actor> {
+    let user = world.user(login?)?;
+    Some(Actor { login: World::graphql_login(user).to_owned(), kind: user.kind, id: Some(user.id) })
+}
+
+fn comment(world: &World, repo: &Repository, web: &str, row: &CommentRow) -> Comment {
+    Comment {
+        id: row.id,
+        author: actor(world, row.author.as_ref()),
+        editor: actor(world, row.editor.as_ref()).map(|a| a.login),
+        body: row.body.clone(),
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+        url: repo.comment_url(web, row),
+    }
+}
+
+fn label_event(world: &World, row: &LabelEventRow) -> LabelEvent {
+    LabelEvent {
+        id: row.node_id(),
+        added: row.added,
+        label: row.label.clone(),
+        actor: actor(world, row.actor.as_ref()),
+        at: row.at,
+    }
+}
+
+fn resource(world: &World, repo: &Repository, web: &str, item: &Item) -> ResourceState {
+    let comments: Vec<_> = repo.comments_of(item).rev().take(COMMENTS).collect();
+    let events = item.label_events.iter().rev().take(LABEL_EVENTS).rev();
+    ResourceState {
+        is_pull_request: item.is_pull_request,
+        number: item.number,
+        open: item.open,
+        merged: item.merged,
+        draft: item.draft,
+        locked: item.locked,
+        author: actor(world, item.author.as_ref()),
+        labels: repo.label_names_of(item),
+        label_events: events.map(|row| label_event(world, row)).collect(),
+        comments: comments.into_iter().rev().map(|row| comment(world, repo, web, row)).collect(),
+        comment_total: u64::try_from(item.comments.len()).unwrap_or(u64::MAX),
+        head_sha: item.head_sha.clone(),
+        url: repo.item_url(web, item),
+    }
+}
+
+fn policy(world: &World, session: &Session, repo: &Repository) -> PolicyRead {
+    match world.file(&session.caller, repo, POLICY_PATH) {
+        Ok(None) => PolicyRead::Absent,
+        Ok(Some(FileContent::Text(text))) => PolicyRead::Text(text.clone()),
+        Ok(Some(FileContent::Binary(_))) => PolicyRead::Unreadable("the file is not text".to_owned()),
+        Err(error) => PolicyRead::Unreadable(error.message()),
+    }
+}
+
+impl GitHub for InProcess {
+    fn server_time(&self) -> Option<DateTime<Utc>> {
+        self.date.get()
+    }
+
+    async fn facts(&self, query: &FactsQuery) -> Result<FactsReply, PortError> {
+        self.graphql(|state, session| {
+            let world = state.view(session);
+            let caller = &session.caller;
+            let viewer = Fact::Known(caller.login.clone());
+            let Ok(repo) = world.visible(caller, &query.repo) else {
+                let why = no_repository(&query.repo);
+                return Ok(FactsReply {
+                    viewer,
+                    policy: PolicyRead::Unreadable(why.clone()),
+                    repository: Fact::Unknown(why.clone()),
+                    resource: query.number.map_or(Fact::Unasked, |_| Fact::Unknown(why.clone())),
+                    labels: if query.labels.is_empty() {
+                        Fact::Known(BTreeMap::new())
+                    } else {
+                        Fact::Unknown(why.clone())
+                    },
+                    window: if query.window { Fact::Unknown(why) } else { Fact::Unasked },
+                });
+            };
+            let resource = query.number.map_or(Fact::Unasked, |number| match world.item(caller, &query.repo, number) {
+                Ok((repo, item)) => Fact::Known(Some(resource(world, repo, &state.web, item))),
+                Err(ApiError::NotFound | ApiError::Deleted) => Fact::Known(None),
+                Err(error) => words(&error),
+            });
+            let readable = world.may_read_labels(caller, repo);
+            let refused = caller.refused();
+            Ok(FactsReply {
+                viewer,
+                policy: policy(world, session, repo),
+                repository: Fact::Known(RepositoryState { id: repo.id, name_with_owner: repo.full_name() }),
+                resource,
+                labels: if readable || query.labels.is_empty() {
+                    Fact::Known(by_name(repo, &query.labels))
+                } else {
+                    words(&refused)
+                },
+                window: match (query.window, readable) {
+                    (false, _) => Fact::Unasked,
+                    (true, true) => Fact::Known(page(repo, None)),
+                    (true, false) => words(&refused),
+                },
+            })
+        })
+        .await
+    }
+
+    async fn labels_page(&self, repo: &RepoName, after: &str) -> Result<LabelPage, PortError> {
+        let result = self.graphql(|state, session| {
+            Ok(match state.view(session).with_labels(&session.caller, repo) {
+                Ok(repo) => Ok(page(repo, Some(after))),
+                Err(error) => Err(error),
+            })
+        });
+        part(repo, result.await?)
+    }
+
+    async fn labels_by_name(&self, repo: &RepoName, names: &[String]) -> Result<BTreeMap<String, Label>, PortError> {
+        let result = self.graphql(|state, session| {
+            Ok(state.view(session).with_labels(&session.caller, repo).map(|repo| by_name(repo, names)))
+        });
+        part(repo, result.await?)
+    }
+
+    async fn permission(&self, repo: &RepoName, login: &str) -> Result<Permission, PortError> {
+        let path = format!("/repos/{repo}/collaborators/{login}/permission");
+        let answer = self.call(Op::Permission, "GET", path, |state, session| {
+            state.view(session).permission(&session.caller, repo, login).map(|(_, permission)| permission)
+        });
+        match answer.await {
+            Err(PortError::Missing { .. }) => Ok(Permission::None),
+            other => other,
+        }
+    }
+
+    async fn run(&self, repo: &RepoName, id: u64) -> Result<RunState, PortError> {
+        let path = format!("/repos/{repo}/actions/runs/{id}");
+        let answer = self.call(Op::GetRun, "GET", path, |state, session| {
+            let (repo, run) = state.view(session).run(&session.caller, repo, id)?;
+            let concluded = run.status == "completed";
+            Ok(RunState::Found {
+                attempt: run.attempt,
+                conclusion: concluded.then(|| run.conclusion.clone().unwrap_or_else(|| "unknown".to_owned())),
+                updated_at: run.updated_at,
+                started_at: Some(run.run_started_at),
+                url: repo.run_url(&state.web, run),
+            })
+        });
+        match answer.await {
+            Err(PortError::Missing { .. }) => Ok(RunState::Missing),
+            other => other,
+        }
+    }
+
+    async fn create_label(&self, repo: &RepoName, label: &Label, color: &str) -> Result<(), PortError> {
+        self.call(Op::CreateLabel, "POST", format!("/repos/{repo}/labels"), |state, session| {
+            state.create_label(session, repo, &label.name, Some(color), Some(&label.description)).map(drop)
+        })
+        .await
+    }
+
+    async fn label(&self, repo: &RepoName, name: &str) -> Result<Option<Label>, PortError> {
+        let answer = self.call(Op::GetLabel, "GET", format!("/repos/{repo}/labels/{name}"), |state, session| {
+            let found = state.view(session).label(&session.caller, repo, name)?;
+            // REST does not tell when a label was created.
+            Ok(Label { created_at: None, ..label(found) })
+        });
+        match answer.await {
+            Err(PortError::Missing { .. }) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    async fn describe_label(&self, repo: &RepoName, name: &str, description: &str) -> Result<(), PortError> {
+        self.call(Op::UpdateLabel, "PATCH", format!("/repos/{repo}/labels/{name}"), |state, session| {
+            state.update_label(session, repo, name, None, None, Some(description)).map(drop)
+        })
+        .await
+    }
+
+    async fn add_labels(&self, repo: &RepoName, number: u64, names: &[String]) -> Result<(), PortError> {
+        self.call(Op::AddLabels, "POST", format!("/repos/{repo}/issues/{number}/labels"), |state, session| {
+            state.add_labels(session, repo, number, names).map(drop)
+        })
+        .await
+    }
+
+    async fn remove_label(&self, repo: &RepoName, number: u64, name: &str) -> Result<(), PortError> {
+        let path = format!("/repos/{repo}/issues/{number}/labels/{name}");
+        let answer = self.call(Op::RemoveLabel, "DELETE", path, |state, session| {
+            state.take_label_off(session, repo, number, name).map(drop)
+        });
+        match answer.await {
+            Err(PortError::Missing { status: 404, .. }) => Ok(()),
+            other => other,
+        }
+    }
+
+    async fn create_comment(&self, repo: &RepoName, number: u64, body: &str) -> Result<u64, PortError> {
+        self.call(Op::CreateComment, "POST", format!("/repos/{repo}/issues/{number}/comments"), |state, session| {
+            state.create_comment(session, repo, number, body).map(|row| row.id)
+        })
+        .await
+    }
+
+    async fn react(&self, repo: &RepoName, to: ReactTo, content: &str) -> Result<(), PortError> {
+        let (op, path) = match to {
+            ReactTo::Issue(number) => (Op::ReactIssue, format!("/repos/{repo}/issues/{number}/reactions")),
+            ReactTo::Comment(id) => (Op::ReactComment, format!("/repos/{repo}/issues/comments/{id}/reactions")),
+        };
+        self.call(op, "POST", path, |state, session| state.react(session, repo, to, content).map(drop)).await
+    }
+}
+
+/// An answer of GraphQL of which one part alone was asked: HTTP says 200, and the part says why it is not there.
+fn part<T>(repo: &RepoName, result: Result<T, ApiError>) -> Result<T, PortError> {
+    let request = "POST /graphql".to_owned();
+    result.map_err(|error| match error {
+        ApiError::NotFound => PortError::Missing { status: 200, message: no_repository(repo), request },
+        other => PortError::Denied { status: 200, message: other.message(), request },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::{Grants, ItemSpec, Planned, TokenSpec};
+
+    const REPO: &str = "acme/app";
+
+    fn state() -> State {
+        let mut state = State::new("2026-11-30T12:00:00Z".parse().unwrap());
+        state.add_repo(REPO, 42);
+        state.open_issue(REPO, ItemSpec::new("ada", "It fails").number(731).labels(&["security"]));
+        state.open_issue(REPO, ItemSpec::new("ada", "Repair it").number(732).pull_request("abc"));
+        state.add_token("full", TokenSpec::built_in(REPO, "issues: write, actions: read".parse().unwrap()));
+        state.add_token("poor", TokenSpec::built_in(REPO, "contents: read".parse().unwrap()));
+        state.add_token("pulls", TokenSpec::built_in(REPO, "pull-requests: write".parse().unwrap()));
+        state.add_token("ada", TokenSpec::personal("ada", "write-all".parse().unwrap()));
+        state
+    }
+
+    fn name() -> RepoName {
+        RepoName::parse(REPO).unwrap()
+    }
+
+    fn claim(name: &str) -> Label {
+        Label { name: name.to_owned(), description: "first".to_owned(), created_at: None }
+    }
+
+    fn run<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    }
+
+    fn faces(state: State) -> (Rc<RefCell<State>>, impl Fn(&str) -> InProcess) {
+        let state = Rc::new(RefCell::new(state));
+        let shared = Rc::clone(&state);
+        (state, move |token: &str| InProcess::new(Rc::clone(&shared), token))
+    }
+
+    fn query(labels: &[&str]) -> FactsQuery {
+        let labels = labels.iter().map(|&l| l.to_owned()).collect();
+        FactsQuery { repo: name(), number: Some(731), labels, window: true }
+    }
+
+    #[test]
+    fn creating_a_label_decides_a_race_whatever_its_letter_case() {
+        let (state, face) = faces(state());
+        run(async {
+            face("full").create_label(&name(), &claim("rg:a:1"), "ededed").await.unwrap();
+            let again = face("full").create_label(&name(), &claim("RG:A:1"), "ededed").await;
+            assert!(matches!(again, Err(PortError::Exists { .. })), "{again:?}");
+            // GraphQL looks a name up by its exact letters, REST does not.
+            let exact =
+                face("full").labels_by_name(&name(), &["RG:A:1".to_owned(), "rg:a:1".to_owned()]).await.unwrap();
+            assert_eq!(exact.into_keys().collect::<Vec<_>>(), ["rg:a:1"]);
+            assert!(face("full").label(&name(), "RG:A:1").await.unwrap().is_some());
+        });
+        let state = state.borrow();
+        let write = &state.writes()[0];
+        assert_eq!(
+            (write.login.as_str(), write.op, write.what.as_str()),
+            ("github-actions[bot]", Op::CreateLabel, "rg:a:1")
+        );
+        assert_eq!((state.writes().len(), state.count(Op::CreateLabel)), (1, 2));
+    }
+
+    #[test]
+    fn a_token_writes_what_it_was_granted_and_its_person_may() {
+        let mut start = state();
+        start.grant(REPO, "bob", Permission::Write);
+        start.add_token("bob", TokenSpec::personal("bob", "write-all".parse().unwrap()));
+        let (_, face) = faces(start);
+        let cases = [
+            ("full", 731, true),
+            ("full", 732, false),
+            ("pulls", 731, false),
+            ("pulls", 732, true),
+            ("poor", 731, false),
+            ("ada", 731, false),
+            ("bob", 731, true),
+        ];
+        for (token, number, may) in cases {
+            let done = run(face(token).add_labels(&name(), number, &["security".to_owned()]));
+            assert_eq!(done.is_ok(), may, "{token} on {number}: {done:?}");
+        }
+        // A label that the repository lacks is created on the way, which belongs to issues.
+        let made = run(face("pulls").add_labels(&name(), 732, &["new".to_owned()]));
+        assert!(matches!(made, Err(PortError::Denied { status: 403, .. })), "{made:?}");
+        let unknown = run(face("nobody").label(&name(), "security")).unwrap_err();
+        assert_eq!(
+            unknown.to_string(),
+            r#"GitHub answered 401 "Bad credentials" to GET /repos/acme/app/labels/security"#
+        );
+        // Whoever may only read still comments.
+        run(face("ada").create_comment(&name(), 731, "me too")).unwrap();
+    }
+
+    #[test]
+    fn a_private_repository_hides_from_tokens_that_are_not_for_it() {
+        let mut start = state();
+        start.make_private(REPO);
+        start.add_repo("acme/other", 43);
+        start.add_token("other", TokenSpec::built_in("acme/other", Grants::all()));
+        let (_, face) = faces(start);
+        let facts = run(face("other").facts(&query(&["security"]))).unwrap();
+        let why = "Could not resolve to a Repository with the name 'acme/app'.";
+        assert_eq!(facts.repository, Fact::Unknown(why.to_owned()));
+        assert_eq!(facts.resource, Fact::Unknown(why.to_owned()));
+        assert_eq!(facts.policy, PolicyRead::Unreadable(why.to_owned()));
+        assert_eq!(run(face("other").label(&name(), "security")), Ok(None));
+        // One that is for it and lacks a permission knows of it all the same.
+        let facts = run(face("poor").facts(&query(&["security"]))).unwrap();
+        assert!(facts.repository.known().is_some());
+        assert_eq!(facts.policy, PolicyRead::Absent);
+        let refused = "Resource not accessible by integration".to_owned();
+        assert_eq!(facts.resource, Fact::Unknown(refused.clone()));
+        assert_eq!(facts.labels, Fact::Unknown(refused.clone()));
+        let facts = run(face("full").facts(&query(&["security"]))).unwrap();
+        assert_eq!(facts.policy, PolicyRead::Unreadable(refused));
+        assert_eq!(facts.labels.known().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn facts_show_the_newest_comments_and_label_events_oldest_first() {
+        let mut start = state();
+        for i in 0..120 {
+            start.comment(REPO, 731, "claude[bot]", &format!("comment {i}")).unwrap();
+        }
+        let last = start.comments(REPO, 731).last().map(|c| c.id).unwrap();
+        assert!(start.edit_comment(REPO, last, "claude[bot]", "edited"));
+        assert!(start.unlabel_item(REPO, 731, "security", "bob"));
+        start.close(REPO, 731);
+        let (_, face) = faces(start);
+        let facts = run(face("full").facts(&query(&[]))).unwrap();
+        let Fact::Known(Some(item)) = facts.resource else { panic!("{:?}", facts.resource) };
+        assert_eq!((item.comment_total, item.comments.len(), item.open), (120, COMMENTS, false));
+        assert_eq!((item.comments[0].body.as_str(), item.comments[49].body.as_str()), ("comment 70", "edited"));
+        let author = item.comments[49].author.clone().unwrap();
+        assert_eq!((author.login.as_str(), author.id), ("claude", Some(209_825_114)));
+        assert_eq!(item.comments[49].editor.as_deref(), Some("claude"));
+        assert_eq!(item.comments[48].editor, None);
+        assert_eq!(item.labels, Vec::<String>::new());
+        let events: Vec<_> = item.label_events.iter().map(|e| (e.added, e.label.as_str())).collect();
+        assert_eq!(events, [(true, "security"), (false, "security")]);
+        assert_eq!(facts.viewer, Fact::Known("github-actions[bot]".to_owned()));
+    }
+
+    #[test]
+    fn labels_are_paged_newest_first_and_a_deleted_one_loses_no_other() {
+        let mut start = state();
+        for i in 0..250 {
+            start.now += TimeDelta::seconds(i % 2);
+            assert!(start.add_label(REPO, &format!("l{i}"), ""));
+        }
+        let (state, face) = faces(start);
+        let first = run(face("full").facts(&query(&[]))).unwrap().window;
+        let first = first.known().unwrap().clone();
+        assert_eq!((first.labels.len(), first.labels[0].name.as_str()), (LABEL_PAGE, "l249"));
+        let next = first.next.unwrap();
+        // The label at the cursor goes; the page after it is the same.
+        assert!(state.borrow_mut().remove_label(REPO, "l150"));
+        let second = run(face("full").labels_page(&name(), &next)).unwrap();
+        assert_eq!(second.labels[0].name, "l149");
+        let third = run(face("full").labels_page(&name(), &second.next.unwrap())).unwrap();
+        assert_eq!(
+            (third.labels.len(), third.labels.last().unwrap().name.as_str(), third.next),
+            (51, "security", None)
+        );
+    }
+
+    #[test]
+    fn faults_strike_before_or_after_the_effect() {
+        let exists = |state: &Rc<RefCell<State>>| state.borrow().label(REPO, "x").is_some();
+        let cases: [(Fault, bool, fn(&PortError) -> bool); 6] = [
+            (Fault::Lost { effect: true }, true, |e| matches!(e, PortError::Ambiguous { .. })),
+            (Fault::Lost { effect: false }, false, |e| matches!(e, PortError::Ambiguous { .. })),
+            (Fault::Server { status: 502, effect: true }, true, |e| matches!(e, PortError::Ambiguous { .. })),
+            (Fault::Server { status: 500, effect: false }, false, |e| matches!(e, PortError::Ambiguous { .. })),
+            (Fault::Denied, false, |e| matches!(e, PortError::Denied { status: 403, .. })),
+            (
+                Fault::RateLimited { status: 429, retry_after: Some(30), reset_in: None },
+                false,
+                |e| matches!(e, PortError::RateLimited { retry_at, .. } if retry_at.to_rfc3339() == "2026-11-30T12:00:30+00:00"),
+            ),
+        ];
+        for (fault, effect, expected) in cases {
+            let mut start = state();
+            start.plan(Planned::next(Op::CreateLabel, fault.clone()).after(1));
+            let (state, face) = faces(start);
+            run(face("full").create_label(&name(), &claim("before"), "ededed")).unwrap();
+            let error = run(face("full").create_label(&name(), &claim("x"), "ededed")).unwrap_err();
+            assert!(expected(&error), "{fault:?}: {error}");
+            assert_eq!(exists(&state), effect, "{fault:?}");
+            run(face("full").create_label(&name(), &claim("after"), "ededed")).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_stale_read_sees_the_world_of_some_writes_ago() {
+        let (_, face) = faces(state());
+        for n in 1..4 {
+            run(face("full").create_label(&name(), &claim(&format!("x{n}")), "ededed")).unwrap();
+        }
+        let seen = |writes: usize| {
+            let face = face("full").with_hook(Rc::new(move |_| Box::pin(future::ready(Some(Fault::Stale(writes))))));
+            (1..4).filter(|n| run(face.label(&name(), &format!("x{n}"))).unwrap().is_some()).count()
+        };
+        assert_eq!([seen(0), seen(1), seen(2), seen(3), seen(99)], [3, 2, 1, 0, 0]);
+    }
+
+    #[test]
+    fn a_crash_never_returns_and_the_hook_sees_every_call() {
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let log = Rc::clone(&seen);
+        let (state, face) = faces(state());
+        let face = face("full").with_hook(Rc::new(move |call| {
+            log.borrow_mut().push(call.to_string());
+            let crash = (call.op == Op::CreateLabel).then_some(Fault::Crash { effect: true });
+            Box::pin(future::ready(crash))
+        }));
+        run(async {
+            face.run(&name(), 7).await.unwrap();
+            let (repo, label) = (name(), claim("x"));
+            let created = std::pin::pin!(face.create_label(&repo, &label, "ededed"));
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            assert!(created.poll(&mut context).is_pending());
+        });
+        assert!(state.borrow().label(REPO, "x").is_some());
+        assert_eq!(*seen.borrow(), ["GET /repos/acme/app/actions/runs/7", "POST /repos/acme/app/labels"]);
+    }
+
+    #[test]
+    fn runs_and_permissions_are_told_as_the_endpoints_do() {
+        let mut start = state();
+        start.add_run(REPO, 9, "issues", "ada");
+        start.grant(REPO, "ada", Permission::Write);
+        let (state, face) = faces(start);
+        let found = |conclusion: Option<&str>| {
+            let RunState::Found { attempt, conclusion: was, .. } = run(face("full").run(&name(), 9)).unwrap() else {
+                panic!("no run")
+            };
+            assert_eq!(was.as_deref(), conclusion);
+            attempt
+        };
+        assert_eq!(found(None), 1);
+        assert!(state.borrow_mut().finish_run(REPO, 9, "failure"));
+        assert_eq!(found(Some("failure")), 1);
+        assert_eq!(state.borrow_mut().rerun(REPO, 9, "ada"), Some(2));
+        assert_eq!(found(None), 2);
+        let permission = |login: &str| run(face("full").permission(&name(), login)).unwrap();
+        state.borrow_mut().add_user("eve", crate::core::identity::ActorKind::User);
+        assert_eq!(permission("ADA"), Permission::Write);
+        assert_eq!(permission("eve"), Permission::Read);
+        assert_eq!(permission("claude[bot]"), Permission::None);
+        assert_eq!(permission("stranger"), Permission::None);
+    }
+
+    #[test]
+    fn limits_are_those_of_github() {
+        let (state, face) = faces(state());
+        let face = face("full");
+        let create = |label: Label| run(face.create_label(&name(), &label, "ededed"));
+        create(claim(&"é".repeat(50))).unwrap();
+        let refused = create(claim(&"é".repeat(51))).unwrap_err().to_string();
+        assert!(refused.contains("name is too long (maximum is 50 characters)"), "{refused}");
+        let long = Label { description: "x".repeat(101), ..claim("d") };
+        assert!(matches!(create(long), Err(PortError::Denied { status: 422, .. })));
+        run(face.create_comment(&name(), 731, &"é".repeat(65_536))).unwrap();
+        let long = run(face.create_comment(&name(), 731, &"é".repeat(65_537)));
+        assert!(matches!(long, Err(PortError::Denied { status: 422, .. })), "{long:?}");
+        let names: Vec<_> = (0..99).map(|i| format!("l{i}")).collect();
+        run(face.add_labels(&name(), 731, &names)).unwrap();
+        let full = run(face.add_labels(&name(), 731, &["one-more".to_owned()]));
+        assert!(matches!(full, Err(PortError::Denied { status: 422, .. })), "{full:?}");
+        assert_eq!(state.borrow().item_labels(REPO, 731).len(), 100);
+        assert!(state.borrow().label(REPO, "one-more").is_none(), "a refused write leaves nothing behind");
+        assert_eq!(state.borrow().item(REPO, 731).unwrap().label_events.len(), 100);
+        // Deleting a repository label takes it off the item.
+        assert!(state.borrow_mut().remove_label(REPO, "l5"));
+        assert_eq!(state.borrow().item_labels(REPO, 731).len(), 99);
+    }
+
+    #[test]
+    fn the_primary_limit_is_used_up_and_comes_back() {
+        let (state, face) = faces(state());
+        state.borrow_mut().exhaust("full");
+        let error = run(face("full").label(&name(), "security")).unwrap_err();
+        assert!(
+            matches!(error, PortError::RateLimited { retry_at, .. } if retry_at.to_rfc3339().contains("T13:00:00"))
+        );
+        run(face("poor").label(&name(), "security")).unwrap();
+        state.borrow_mut().now += TimeDelta::hours(1);
+        run(face("full").label(&name(), "security")).unwrap();
+        state.borrow_mut().content_per_minute = Some(1);
+        run(face("full").create_comment(&name(), 731, "one")).unwrap();
+        let error = run(face("full").create_comment(&name(), 731, "two")).unwrap_err();
+        assert!(matches!(error, PortError::RateLimited { .. }), "{error}");
+    }
+
+    #[test]
+    fn reacting_twice_is_one_reaction() {
+        let (state, face) = faces(state());
+        for _ in 0..2 {
+            run(face("full").react(&name(), ReactTo::Issue(731), "confused")).unwrap();
+        }
+        assert_eq!(state.borrow().reactions(REPO, ReactTo::Issue(731)).len(), 1);
+        let odd = run(face("full").react(&name(), ReactTo::Issue(731), "shrug"));
+        assert!(matches!(odd, Err(PortError::Denied { status: 422, .. })), "{odd:?}");
+    }
+}
