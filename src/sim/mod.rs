@@ -1,1 +1,3 @@
 //! The embedded GitHub.
+
+pub mod schedule;
