@@ -7,6 +7,7 @@
 mod error;
 mod fault;
 pub mod port;
+pub mod schedule;
 mod state;
 mod world;
 
