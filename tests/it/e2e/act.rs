@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 use super::{copy_folder, read, root, stage_actions};
 
 /// Kills what hangs. A net, not an expectation: a run takes a second or two.
-const NET: Duration = Duration::from_secs(240);
+pub(super) const NET: Duration = Duration::from_secs(120);
 
 /// A workflow file, made fit for the runner and nothing else.
 pub(super) struct Workflow {
@@ -211,9 +211,8 @@ impl Finished {
 
     /// An output of a step, as the workflow sees it.
     pub(super) fn output(&self, step: &str, name: &str) -> Option<&str> {
-        let wanted = |e: &&Value| {
-            e["command"] == "set-output" && e["name"] == name && e["stepID"] == serde_json::json!([step])
-        };
+        let wanted =
+            |e: &&Value| e["command"] == "set-output" && e["name"] == name && e["stepID"] == serde_json::json!([step]);
         self.events.iter().rev().find(wanted).and_then(|e| e["arg"].as_str())
     }
 

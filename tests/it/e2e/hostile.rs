@@ -278,7 +278,8 @@ fn hostile_text_everywhere_at_once_stays_text() {
         for (name, text) in texts() {
             let mut hostile = payload.clone();
             // Where these do not fit, the payload is refused before the rest of it is looked at.
-            for place in PLACES.iter().filter(|p| !matches!(**p, "/action" | "/repository/full_name" | "/sender/type")) {
+            for place in PLACES.iter().filter(|p| !matches!(**p, "/action" | "/repository/full_name" | "/sender/type"))
+            {
                 if let Some(value) = hostile.pointer_mut(place) {
                     *value = json!(text);
                 }
@@ -309,9 +310,7 @@ fn a_hostile_input_stays_text() {
         if text.len() > 100_000 || text.contains('\0') {
             continue;
         }
-        for input in [
-            "TASK", "LEDGER", "CONFIG", "ON_ERROR", "ANYONE", "PAUSED", "DEADLINE", "DRY_RUN",
-        ] {
+        for input in ["TASK", "LEDGER", "CONFIG", "ON_ERROR", "ANYONE", "PAUSED", "DEADLINE", "DRY_RUN"] {
             let left = Step::check("issues", &issue_opened()).env(&format!("RUN_GUARD_{input}"), &text).run();
             assert_ne!(left.exit, 0, "{name} as {input}: {}", left.log);
             assert_ne!(left.outputs.get("proceed").map(String::as_str), Some("true"), "{name} as {input}");

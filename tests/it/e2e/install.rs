@@ -19,9 +19,9 @@ impl Runner {
         for name in ["work space", "tools", "temp", "bin"] {
             std::fs::create_dir(runner.path(name)).unwrap();
         }
-        for program in
-            ["bash", "cat", "cksum", "cp", "dirname", "env", "find", "head", "mkdir", "mv", "sed", "sort", "tr", "xargs"]
-        {
+        for program in [
+            "bash", "cat", "cksum", "cp", "dirname", "env", "find", "head", "mkdir", "mv", "sed", "sort", "tr", "xargs",
+        ] {
             symlink(on_path(program), runner.path("bin").join(program)).unwrap();
         }
         runner

@@ -30,7 +30,9 @@ fn flags(command: &str) -> BTreeSet<String> {
         // The flag itself comes first in its line, at most behind its short form.
         before.is_empty() || before.ends_with(", ")
     });
-    words.map(|(_, rest)| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().unwrap().to_owned()).collect()
+    words
+        .map(|(_, rest)| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -104,12 +106,9 @@ fn all_yaml() -> Vec<(String, Value)> {
 /// The steps of an action or workflow.
 fn steps(yaml: &Value) -> Vec<&Value> {
     match yaml.get("jobs") {
-        Some(jobs) => jobs
-            .as_mapping()
-            .unwrap()
-            .values()
-            .flat_map(|job| job["steps"].as_sequence().unwrap().iter())
-            .collect(),
+        Some(jobs) => {
+            jobs.as_mapping().unwrap().values().flat_map(|job| job["steps"].as_sequence().unwrap().iter()).collect()
+        }
         None => yaml["runs"]["steps"].as_sequence().unwrap().iter().collect(),
     }
 }
