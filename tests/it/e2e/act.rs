@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 use super::{copy_folder, read, root, stage_actions};
 
 /// Kills what hangs. A net, not an expectation: a run takes a second or two.
-const NET: Duration = Duration::from_secs(240);
+pub(super) const NET: Duration = Duration::from_secs(120);
 
 /// A workflow file, made fit for the runner and nothing else.
 pub(super) struct Workflow {
