@@ -221,7 +221,7 @@ reasons! {
         "To have it done again, re-run the job, write the rerun phrase, or add the trigger label again.";
     InProgress "in-progress" Duplicate Skip
         "Another run is working on this now."
-        "Wait for that run; its link is below.";
+        "Wait for that run to end.";
     Superseded "superseded" Duplicate Skip
         "A newer trigger has replaced this one."
         "Nothing to do: the newer trigger does the work.";
