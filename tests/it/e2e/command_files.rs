@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 ///
 /// As the runner does it: a line is `NAME=VALUE`, or, if `<<` comes before any `=`, `NAME<<DELIMITER` and the lines up to one
 /// that is DELIMITER alone. Empty lines are passed over. Anything else fails the step.
-pub(super) fn entries(text: &str) -> Result<BTreeMap<String, String>, String> {
+pub(crate) fn entries(text: &str) -> Result<BTreeMap<String, String>, String> {
     let mut entries = BTreeMap::new();
     let mut lines = text.strip_suffix('\n').unwrap_or(text).split('\n');
     while let Some(line) = lines.next() {
@@ -45,7 +45,7 @@ pub(super) fn entries(text: &str) -> Result<BTreeMap<String, String>, String> {
 
 /// The workflow commands that the runner would take from a log: a line that starts, after white space, with `::`, and `##[` anywhere
 /// in a line.
-pub(super) fn commands(log: &str) -> Vec<&str> {
+pub(crate) fn commands(log: &str) -> Vec<&str> {
     log.lines().map(str::trim_start).filter(|line| line.starts_with("::") || line.contains("##[")).collect()
 }
 

@@ -13,7 +13,7 @@ use super::manifests::declared_outputs;
 pub(super) const CANARY: &str = "HoStIlE";
 
 /// The texts.
-pub(super) fn texts() -> Vec<(&'static str, String)> {
+pub(crate) fn texts() -> Vec<(&'static str, String)> {
     let texts = [
         ("a newline and a command", "\n::error::HoStIlE\n::set-output name=proceed::true\n"),
         ("a command at the start", "::error title=HoStIlE::injected"),

@@ -1,8 +1,8 @@
 //! The composite actions and example workflows, under a real runner and piece by piece.
 
 mod act;
-mod command_files;
-mod hostile;
+pub(crate) mod command_files;
+pub(crate) mod hostile;
 #[cfg(unix)]
 mod install;
 mod manifests;
