@@ -161,13 +161,15 @@ fn the_words_of_the_table_are_those_of_the_parser() {
     }
 }
 
-/// Text, position, and a part of what is said. The caret's line is in the snapshots.
+/// Text, position, and a part of what is said.
+type Case<'a> = (&'a str, Option<(usize, usize)>, &'a str);
+
 #[test]
 fn mistakes_are_shown_where_they_are() {
     let many = "x".repeat(65 * 1024);
     let deep = "[".repeat(65_000);
     let bomb = format!("a: &a [{}]\nb: &b [{}]\nc: [{}]", "1,".repeat(200), "*a,".repeat(200), "*b,".repeat(200));
-    let cases: &[(&str, Option<(usize, usize)>, &str)] = &[
+    let cases: &[Case] = &[
         ("max-run-per-hour: 5", Some((1, 1)), "did you mean `max-runs-per-hour`?"),
         ("paused: false\nmax_runs_per_hour: 5", Some((2, 1)), "did you mean `max-runs-per-hour`?"),
         ("tasks:\n  a:\n    phrse: x", Some((3, 5)), "did you mean `phrase`?"),

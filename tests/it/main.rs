@@ -13,4 +13,5 @@
 mod config;
 mod contract;
 mod e2e;
+mod output;
 mod tools;
