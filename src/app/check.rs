@@ -420,10 +420,9 @@ fn parse(text: &str, origin: &str) -> Result<Policy, Stopped> {
 /// The input `anyone` opens a task to people without write permission, which is for agents that only talk. A task whose
 /// `may` the policy leaves alone is narrowed to that.
 fn open_to_anyone(rules: &mut TaskPolicy) -> Result<(), Stopped> {
-    let talk = std::collections::BTreeSet::from([Effect::Comment, Effect::Label]);
     if rules.may == TaskPolicy::default().may {
-        rules.may = talk;
-    } else if !rules.may.is_subset(&talk) {
+        rules.may = std::collections::BTreeSet::from([Effect::Comment, Effect::Label]);
+    } else if !config::may_be_open_to_anyone(&rules.may) {
         return Err(Box::new(Stop::new(
             Reason::PolicyInvalid,
             "the input `anyone` is set, but the policy lets the task do more than comment and label (`may:`)",

@@ -98,6 +98,11 @@ async fn settle<G: GitHub, C: Clock>(
         window: false,
     };
     let reply = world.github.facts(&query).await.map_err(|e| e.to_string())?;
+    if let Some(repository) = reply.repository.known()
+        && repository.id != key.repository()
+    {
+        return Err(format!("the claim is of another repository (id {}) than {}", key.repository(), input.repo));
+    }
     let labels = reply.labels.known().ok_or("the claim could not be read")?;
     let claim = own_claim(ledger.claims(key, labels).remove(number), input)?;
     if let ClaimState::Settled(settlement) = &claim.record.state {
@@ -106,12 +111,10 @@ async fn settle<G: GitHub, C: Clock>(
         return Ok(());
     }
     let policy = match &reply.policy {
-        PolicyRead::Text(text) => {
-            config::parse(text, crate::core::policy::POLICY_PATH).map_err(|e| e.to_string()).unwrap_or_else(|e| {
-                report.warnings.push(format!("the policy has a mistake, so its defaults were used: {e}"));
-                Policy::default()
-            })
-        }
+        PolicyRead::Text(text) => config::parse(text, crate::core::policy::POLICY_PATH).unwrap_or_else(|e| {
+            report.warnings.push(format!("the policy has a mistake, so its defaults were used: {}", e.in_one_line()));
+            Policy::default()
+        }),
         PolicyRead::Absent => Policy::default(),
         PolicyRead::Unreadable(why) => {
             report.warnings.push(format!("the policy could not be read, so its defaults were used: {why}"));

@@ -1,12 +1,14 @@
 //! The commands: one file each. They gather facts through the ports, let the core decide, and act.
 
 pub mod check;
+pub mod command;
 pub mod dry_run;
 pub mod finish;
 pub mod gather;
 pub mod patient;
 pub mod payload;
 pub mod report;
+pub mod try_payload;
 pub mod world;
 
 use crate::core::claim::Nonce;

@@ -186,8 +186,8 @@ impl Env {
         Ok(Hosts::new(self.api_url.as_deref(), self.graphql_url.as_deref(), self.server_url.as_deref())?)
     }
 
-    /// The token: `given` on the command line, else the action's input, else `GITHUB_TOKEN`, else `GH_TOKEN`, else, outside of workflows, what
-    /// `gh` answers, which is [`ask_gh`] but for tests.
+    /// The token: `given` on the command line, else the action's input, else `GITHUB_TOKEN`, else `GH_TOKEN`, else,
+    /// outside of workflows, what `gh` answers, which is [`ask_gh`] but for tests.
     pub fn token(
         &self,
         given: Option<&str>,

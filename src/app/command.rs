@@ -1,0 +1,438 @@
+//! From the command line to a command and back: flags and environment become inputs, reports become what is printed and
+//! the exit code.
+
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+
+use chrono::TimeDelta;
+use serde_json::Value;
+
+use super::check::{CheckInput, ConfigText, check};
+use super::dry_run::{self, Target};
+use super::finish::{FinishInput, StepOutcome, finish};
+use super::report::{CheckReport, FinishReport};
+use super::world::{self, Env, SystemClock};
+use super::{World, payload, try_payload};
+use crate::cli::{CheckArgs, FinishArgs, Format, TokenArgs};
+use crate::config::values::duration;
+use crate::core::claim::{Handle, LedgerKind, Outcome};
+use crate::core::decision::{OnError, Reason, Stop};
+use crate::core::execution::{self, Execution};
+use crate::core::key::Task;
+use crate::core::trigger::RunContext;
+use crate::github::Client;
+use crate::output::{actions, json, terminal};
+
+/// How long a command may take where nothing else is said.
+const DEADLINE: TimeDelta = TimeDelta::seconds(120);
+
+/// The largest execution file that is read, in bytes. A long session's is some megabytes.
+const MAX_EXECUTION: u64 = 64 * 1024 * 1024;
+
+/// What a command prints, and how the process ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Printed {
+    /// For standard output.
+    pub out: String,
+    /// For standard error.
+    pub err: String,
+    /// The exit code.
+    pub code: u8,
+}
+
+/// A call that cannot be carried out: a flag that is missing or wrong. It ends with 2, as any usage error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Usage {
+    sentence: String,
+    hint: String,
+}
+
+impl Usage {
+    fn new(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { sentence: sentence.into(), hint: hint.into() }
+    }
+
+    /// In the shape of every error.
+    pub fn printed(&self) -> Printed {
+        let err = format!("error: {}\n\nhint: {}\n", self.sentence, self.hint);
+        Printed { out: String::new(), err, code: 2 }
+    }
+}
+
+/// A flag, else the action's input of the same name. Empty is unset, as an input that is not given is.
+fn value<'a>(flag: Option<&'a str>, env: &'a Env, name: &str) -> Option<&'a str> {
+    flag.or_else(|| env.input(name)).map(str::trim).filter(|v| !v.is_empty())
+}
+
+fn switch(flag: Option<&str>, env: &Env, name: &str) -> Result<bool, Usage> {
+    match value(flag, env, name) {
+        None | Some("false" | "0") => Ok(false),
+        Some("true" | "1") => Ok(true),
+        Some(other) => Err(Usage::new(format!("`--{name}` is `{}`", short(other)), "write `true` or `false`")),
+    }
+}
+
+/// A value from the command line, fit for a message.
+fn short(text: &str) -> String {
+    let mut short: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+/// Runs `check`.
+///
+/// # Errors
+///
+/// [`Usage`] for a flag that is missing or wrong; everything else is a verdict.
+pub async fn run_check(args: &CheckArgs, env: &Env, color: bool) -> Result<Printed, Usage> {
+    let plan = CheckPlan::read(args, env)?;
+    let mut files = StepFiles::open(env)?;
+    let report = match plan.report(args, env).await {
+        Ok(report) => report,
+        Err(SetUp::Usage(usage)) => return Err(usage),
+        Err(SetUp::Stop(stop, hint)) => {
+            let stop = Stop { verdict: plan.on_error.verdict(stop.reason, stop.verdict), ..*stop };
+            let mut report = CheckReport::stopped(plan.task.clone(), stop);
+            report.hint = hint;
+            report.dry_run = plan.dry_run;
+            report
+        }
+    };
+    let mut printed = Printed::default();
+    let at = world::now();
+    files.write_check(&report, at).map_err(|e| Usage::new(e, "check that the runner's files can be written"))?;
+    match args.format {
+        Format::Text => printed.out = terminal::check(&report, terminal::Style { color, now: at }),
+        Format::Json => printed.out = json::text(&json::check(&report, at)),
+    }
+    if env.in_actions {
+        let _ = writeln!(printed.out, "{}", actions::annotation(&report));
+    }
+    let code = report.verdict.exit_code();
+    printed.code = if args.exit_code || code == 1 { code } else { 0 };
+    Ok(printed)
+}
+
+/// Why no report came about in the ordinary way.
+enum SetUp {
+    Usage(Usage),
+    Stop(Box<Stop>, Option<String>),
+}
+
+impl From<Usage> for SetUp {
+    fn from(usage: Usage) -> Self {
+        Self::Usage(usage)
+    }
+}
+
+impl SetUp {
+    fn world(error: &world::WorldError) -> Self {
+        Self::Stop(Box::new(Stop::new(Reason::PolicyUnreadable, error.to_string())), error.hint())
+    }
+}
+
+/// What the flags and the environment ask of `check`.
+struct CheckPlan {
+    task: Task,
+    ledger: Option<LedgerKind>,
+    config: Option<ConfigText>,
+    on_error: OnError,
+    anyone: bool,
+    paused: bool,
+    dry_run: bool,
+    target: Option<Target>,
+    deadline: TimeDelta,
+}
+
+impl CheckPlan {
+    fn read(args: &CheckArgs, env: &Env) -> Result<Self, Usage> {
+        let task = value(args.task.as_deref(), env, "task").ok_or_else(|| {
+            Usage::new("no task is given", "say what the agent would do: `--task investigate`, or the input `task`")
+        })?;
+        let task: Task = task.parse().map_err(|bad: crate::core::key::BadTask| {
+            Usage::new(
+                format!("`{}` is not a task name", short(&bad.0)),
+                "use 1 to 30 lower-case letters, digits and single dashes, starting with a letter",
+            )
+        })?;
+        let ledger = match value(args.ledger.as_deref(), env, "ledger") {
+            None => None,
+            Some(word) => Some(LedgerKind::parse(word).ok_or_else(|| {
+                Usage::new(format!("`{}` is not a ledger of this version", short(word)), "use `label`")
+            })?),
+        };
+        let on_error = match value(args.on_error.as_deref(), env, "on-error") {
+            None => OnError::Default,
+            Some(word) => OnError::parse(word).ok_or_else(|| {
+                Usage::new(format!("`--on-error` is `{}`", short(word)), "write `stop`, `proceed` or `skip`")
+            })?,
+        };
+        let deadline = deadline(args.deadline.as_deref(), env)?;
+        let dry_run = value(args.dry_run.as_deref(), env, "dry-run");
+        let target = match dry_run {
+            None | Some("true" | "false") => None,
+            Some(address) => Some(Target::parse(address).map_err(|bad| {
+                Usage::new(bad.to_string(), "give one such as https://github.com/OWNER/REPO/issues/731")
+            })?),
+        };
+        let config = match value(args.config.as_deref(), env, "config") {
+            None => None,
+            Some(path) => Some(ConfigText { origin: path.to_owned(), text: config_file(path)? }),
+        };
+        Ok(Self {
+            task,
+            ledger,
+            config,
+            on_error,
+            anyone: switch(args.anyone.as_deref(), env, "anyone")?,
+            paused: switch(args.paused.as_deref(), env, "paused")?,
+            dry_run: !matches!(dry_run, None | Some("false")),
+            target,
+            deadline,
+        })
+    }
+
+    fn input(&self, event_name: String, payload: Value, host: String, run: RunContext) -> CheckInput {
+        CheckInput {
+            event_name,
+            payload,
+            host,
+            run,
+            task: self.task.clone(),
+            ledger: self.ledger,
+            config: self.config.clone(),
+            anyone: self.anyone,
+            paused: self.paused,
+            dry_run: self.dry_run,
+            on_error: self.on_error,
+            deadline: self.deadline,
+        }
+    }
+
+    async fn report(&self, args: &CheckArgs, env: &Env) -> Result<CheckReport, SetUp> {
+        if let Some(target) = &self.target {
+            return self.of_address(target, args, env).await;
+        }
+        let name = args.event_name.as_deref().or(env.event_name.as_deref());
+        let path = args.event.as_deref().or(env.event_path.as_deref());
+        let (Some(name), Some(path)) = (name, path) else {
+            return Err(Usage::new(
+                "there is no event to judge: GITHUB_EVENT_PATH and GITHUB_EVENT_NAME are unset",
+                "run this in a workflow step, or give `--event FILE --event-name NAME`, or `--dry-run URL`",
+            )
+            .into());
+        };
+        let payload = payload::read(path).map_err(|stop| SetUp::Stop(Box::new(stop), None))?;
+        let run = env.run_context().map_err(|e| SetUp::world(&e))?;
+        if args.sim {
+            let run = run.unwrap_or(RunContext { run: 1, attempt: 1, triggering_actor: None });
+            let input = self.input(name.to_owned(), payload, "github.com".to_owned(), run);
+            return Ok(try_payload::check_against_payload(&input, world::now()).await);
+        }
+        // Outside of a run there is no owner that could be asked whether it is still going, so nothing is claimed.
+        let run = match run {
+            Some(run) => run,
+            None if self.dry_run => RunContext { run: 0, attempt: 1, triggering_actor: None },
+            None => {
+                return Err(Usage::new(
+                    "GITHUB_RUN_ID is unset, so there is no workflow run that could hold a claim",
+                    "run this in a workflow step, or add `--dry-run` or `--sim`",
+                )
+                .into());
+            }
+        };
+        let hosts = env.hosts().map_err(|e| SetUp::world(&e))?;
+        let input = self.input(name.to_owned(), payload, hosts.name(), run);
+        let github = client(&args.token, env)?;
+        let nonce = world::nonce().map_err(|e| SetUp::world(&e))?;
+        Ok(check(&World { github: &github, clock: &SystemClock, nonce }, &input).await)
+    }
+
+    async fn of_address(&self, target: &Target, args: &CheckArgs, env: &Env) -> Result<CheckReport, SetUp> {
+        let hosts = env.hosts().map_err(|e| SetUp::world(&e))?;
+        if target.host != hosts.name() {
+            return Err(Usage::new(
+                format!("the address is on {}, but this is set up for {}", target.host, hosts.name()),
+                "set GITHUB_SERVER_URL and GITHUB_API_URL to the host of the address",
+            )
+            .into());
+        }
+        let github = client(&args.token, env)?;
+        let read = dry_run::payload(&github, target).await;
+        let (name, payload) = read.map_err(|stop| SetUp::Stop(Box::new(stop), None))?;
+        let run = RunContext { run: 0, attempt: 1, triggering_actor: None };
+        let input = self.input(name.to_owned(), payload, hosts.name(), run);
+        let nonce = world::nonce().map_err(|e| SetUp::world(&e))?;
+        Ok(check(&World { github: &github, clock: &SystemClock, nonce }, &input).await)
+    }
+}
+
+fn deadline(flag: Option<&str>, env: &Env) -> Result<TimeDelta, Usage> {
+    match value(flag, env, "deadline") {
+        None => Ok(DEADLINE),
+        Some(text) => duration(text)
+            .map_err(|why| Usage::new(format!("`--deadline` is `{}`: {why}", short(text)), "write one such as `120s`")),
+    }
+}
+
+fn client(args: &TokenArgs, env: &Env) -> Result<Client, SetUp> {
+    let hosts = env.hosts().map_err(|e| SetUp::world(&e))?;
+    let token = env.token(args.token.as_deref(), &hosts.name(), world::ask_gh).map_err(|e| SetUp::world(&e))?;
+    Client::new(hosts, token, Client::TIMEOUT, world::now).map_err(|error| {
+        let stop = Stop::new(Reason::PolicyUnreadable, error.to_string());
+        SetUp::Stop(Box::new(stop), Some("Check the proxy and certificate settings of this machine.".to_owned()))
+    })
+}
+
+fn config_file(path: &str) -> Result<String, Usage> {
+    let max = u64::try_from(crate::config::located::MAX_BYTES).unwrap_or(u64::MAX);
+    read_text(Path::new(path), max)
+        .map_err(|why| Usage::new(format!("the policy file {} cannot be read: {why}", short(path)), "check `--config`"))
+}
+
+/// A text file of at most so many bytes.
+fn read_text(path: &Path, max: u64) -> Result<String, String> {
+    let file = File::open(path).map_err(|e| e.to_string())?;
+    let mut bytes = Vec::new();
+    file.take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    if u64::try_from(bytes.len()).is_ok_and(|len| len > max) {
+        return Err(format!("it is larger than {} KiB", max / 1024));
+    }
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
+}
+
+/// The runner's files that a step writes to, opened before anything is decided: a verdict that could not be handed on
+/// must not leave a claim behind.
+#[derive(Default)]
+struct StepFiles {
+    output: Option<File>,
+    summary: Option<File>,
+}
+
+impl StepFiles {
+    fn open(env: &Env) -> Result<Self, Usage> {
+        let open = |path: Option<&Path>, variable: &str| match path {
+            None => Ok(None),
+            Some(path) => OpenOptions::new().append(true).create(true).open(path).map(Some).map_err(|e| {
+                Usage::new(
+                    format!("the file that {variable} names cannot be written: {e}"),
+                    "check that the runner's files can be written",
+                )
+            }),
+        };
+        Ok(Self {
+            output: open(env.output.as_deref(), "GITHUB_OUTPUT")?,
+            summary: open(env.step_summary.as_deref(), "GITHUB_STEP_SUMMARY")?,
+        })
+    }
+
+    fn write(&mut self, outputs: &[(&'static str, String)], summary: &str) -> Result<(), String> {
+        if let Some(file) = &mut self.output {
+            actions::append_outputs(file, outputs, || world::nonce().map(|n| n.to_string()).unwrap_or_default())
+                .map_err(|e| format!("GITHUB_OUTPUT cannot be written: {e}"))?;
+        }
+        if let Some(file) = &mut self.summary {
+            file.write_all(summary.as_bytes()).map_err(|e| format!("GITHUB_STEP_SUMMARY cannot be written: {e}"))?;
+        }
+        Ok(())
+    }
+
+    fn write_check(&mut self, report: &CheckReport, now: chrono::DateTime<chrono::Utc>) -> Result<(), String> {
+        self.write(&actions::outputs(report, now), &actions::summary(report, now))
+    }
+
+    fn write_finish(&mut self, report: &FinishReport) -> Result<(), String> {
+        self.write(&actions::finish_outputs(report), &actions::finish_summary(report))
+    }
+}
+
+/// Runs `finish`.
+///
+/// # Errors
+///
+/// [`Usage`] for a flag that is missing or wrong. What goes wrong on the way is a warning: the agent has ended, and its
+/// job does not fail for what can be settled later.
+pub async fn run_finish(args: &FinishArgs, env: &Env, color: bool) -> Result<Printed, Usage> {
+    let Some(claim) = value(args.claim.as_deref(), env, "claim") else {
+        let out = "nothing to finish: no claim was given, so the guard started nothing\n".to_owned();
+        return Ok(Printed { out, ..Printed::default() });
+    };
+    let claim: Handle = claim.parse().map_err(|bad: crate::core::claim::BadHandle| {
+        Usage::new(bad.to_string(), "pass the guard step's output: `claim: ${{ steps.guard.outputs.claim }}`")
+    })?;
+    let step = match value(args.step_outcome.as_deref(), env, "step-outcome") {
+        None => None,
+        Some(word) => Some(StepOutcome::parse(word).ok_or_else(|| {
+            Usage::new(
+                format!("`--step-outcome` is `{}`", short(word)),
+                "pass `${{ steps.ID.outcome }}`: success, failure, cancelled or skipped",
+            )
+        })?),
+    };
+    let outcome = match value(args.outcome.as_deref(), env, "outcome") {
+        None => None,
+        Some(word) => Some(Outcome::parse(word).ok_or_else(|| {
+            let words: Vec<_> = Outcome::ALL.iter().map(|o| o.as_str()).collect();
+            Usage::new(format!("`--outcome` is `{}`", short(word)), format!("write one of {}", words.join(", ")))
+        })?),
+    };
+    let execution = match value(args.execution_file.as_deref(), env, "execution-file") {
+        None => Execution::NotGiven,
+        Some(path) => match read_text(Path::new(path), MAX_EXECUTION) {
+            Ok(text) => execution::read(&text),
+            Err(why) => Execution::Unreadable(why),
+        },
+    };
+    let mut files = StepFiles::open(env)?;
+    let report = match finish_report(args, env, claim.clone(), step, outcome, execution).await {
+        Ok(report) => report,
+        Err(SetUp::Usage(usage)) => return Err(usage),
+        Err(SetUp::Stop(refusal, hint)) => FinishReport {
+            claim: Some(claim),
+            outcome: None,
+            message: "the claim was not settled".to_owned(),
+            cost_cents: None,
+            turns: None,
+            warnings: std::iter::once(refusal.message).chain(hint).collect(),
+        },
+    };
+    files.write_finish(&report).map_err(|e| Usage::new(e, "check that the runner's files can be written"))?;
+    let style = terminal::Style { color, now: world::now() };
+    let mut printed = Printed::default();
+    match args.format {
+        Format::Text => printed.out = terminal::finish(&report, style),
+        Format::Json => printed.out = json::text(&json::finish(&report)),
+    }
+    if env.in_actions {
+        let _ = writeln!(printed.out, "{}", actions::finish_annotation(&report));
+    }
+    Ok(printed)
+}
+
+async fn finish_report(
+    args: &FinishArgs,
+    env: &Env,
+    claim: Handle,
+    step: Option<StepOutcome>,
+    outcome: Option<Outcome>,
+    execution: Execution,
+) -> Result<FinishReport, SetUp> {
+    let repo = env.repository().map_err(|e| SetUp::world(&e))?;
+    let repo = repo.ok_or_else(|| Usage::new("GITHUB_REPOSITORY is unset", "run this in a workflow step"))?;
+    let run = env.run_context().map_err(|e| SetUp::world(&e))?;
+    let run =
+        run.ok_or_else(|| Usage::new("GITHUB_RUN_ID is unset", "run this in the workflow run that made the claim"))?;
+    let github = client(&args.token, env)?;
+    let nonce = claim.nonce.clone();
+    let input = FinishInput { claim, repo, run, step, execution, outcome, deadline: DEADLINE };
+    Ok(finish(&World { github: &github, clock: &SystemClock, nonce }, &input).await)
+}
+
+/// Placeholder until the simulate command lands.
+pub async fn run_simulate(_args: &crate::cli::SimulateArgs, _color: bool) -> Result<Printed, Usage> {
+    Err(Usage::new("not built yet", "wait"))
+}
