@@ -23,6 +23,7 @@ use crate::core::execution::{self, Execution};
 use crate::core::key::Task;
 use crate::core::trigger::RunContext;
 use crate::github::Client;
+use crate::output::escape::{at_most, log_line, visible};
 use crate::output::{actions, json, terminal};
 
 /// How long a command may take where nothing else is said.
@@ -50,13 +51,13 @@ pub struct Usage {
 }
 
 impl Usage {
-    fn new(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), hint: hint.into() }
+    fn new(sentence: impl AsRef<str>, hint: impl Into<String>) -> Self {
+        Self { sentence: visible(sentence.as_ref()), hint: hint.into() }
     }
 
     /// In the shape of every error.
     pub fn printed(&self) -> Printed {
-        let err = format!("error: {}\n\nhint: {}\n", self.sentence, self.hint);
+        let err = format!("{}\n\nhint: {}\n", log_line(&format!("error: {}", self.sentence)), self.hint);
         Printed { out: String::new(), err, code: 2 }
     }
 }
@@ -74,13 +75,9 @@ fn switch(flag: Option<&str>, env: &Env, name: &str) -> Result<bool, Usage> {
     }
 }
 
-/// A value from the command line, fit for a message.
+/// A value from the command line, short enough for a message.
 fn short(text: &str) -> String {
-    let mut short: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    short
+    at_most(text, 80)
 }
 
 /// Runs `check`.
