@@ -85,7 +85,7 @@ pub enum PortError {
         /// What happened.
         why: String,
     },
-    /// A read that got no answer, or a 5xx.
+    /// A read that got no answer, or a 5xx; or a write for which no connection was made, so that it was never sent.
     #[error("{request} got no answer: {why}")]
     Unreachable {
         /// Method and path.

@@ -34,7 +34,7 @@ const MAX_REDIRECTS: usize = 3;
 /// another host than the two that [`Hosts`] names.
 pub struct Client {
     octocrab: Octocrab,
-    pub(super) hosts: Hosts,
+    hosts: Hosts,
     token: Token,
     now: fn() -> DateTime<Utc>,
     server_time: Cell<Option<DateTime<Utc>>>,
@@ -108,6 +108,11 @@ impl Client {
             .with_auth(AuthState::None)
             .build();
         Ok(Self { octocrab, hosts, token, now, server_time: Cell::new(None) })
+    }
+
+    /// Which GitHub it asks.
+    pub const fn hosts(&self) -> &Hosts {
+        &self.hosts
     }
 
     /// The newest `Date` header that was seen.

@@ -306,12 +306,15 @@ mod tests {
         assert!(long.to_string().chars().count() < MAX_WORDS + 100);
     }
 
+    /// Status, headers, body; the time to ask again.
+    type Limit<'a> = (u16, &'a [(&'a str, &'a str)], &'a str, &'a str);
+
     #[test]
     fn rate_limits_say_when_to_ask_again() {
         let secondary = r#"{"message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}"#;
         let primary = r#"{"message":"API rate limit exceeded for installation ID 1."}"#;
         let plain = r#"{"message":"Resource not accessible by integration"}"#;
-        let cases: &[(u16, &[(&str, &str)], &str, &str)] = &[
+        let cases: &[Limit<'_>] = &[
             (403, &[("retry-after", "30")], plain, "12:00:30"),
             (429, &[("retry-after", "Mon, 30 Nov 2026 12:05:00 GMT")], plain, "12:05:00"),
             (403, &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1796041800")], primary, "12:30:00"),

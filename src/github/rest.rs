@@ -55,7 +55,7 @@ impl Client {
         body: Option<Value>,
         effect: Effect,
     ) -> Result<Ask, PortError> {
-        let mut url = self.hosts.api().clone();
+        let mut url = self.hosts().api().clone();
         let base = url.path().trim_end_matches('/').len();
         let parts = ["repos", &repo.owner, &repo.name].into_iter().chain(path.iter().copied());
         let name = |url: &Url| format!("{method} {}", url.path().get(base..).unwrap_or(url.path()));
@@ -98,7 +98,7 @@ impl Client {
     async fn graphql(&self, query: query::Document) -> Result<query::Reply<'_>, PortError> {
         let ask = Ask {
             method: Method::POST,
-            url: self.hosts.graphql().clone(),
+            url: self.hosts().graphql().clone(),
             body: Some(json!({ "query": query.text, "variables": query.variables })),
             effect: Effect::Read,
             name: "POST /graphql".to_owned(),

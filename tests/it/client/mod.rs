@@ -1,0 +1,31 @@
+//! The client of the real GitHub, against a loopback server: what it sends, and what it makes of answers and of their absence.
+
+mod facts;
+mod failures;
+mod requests;
+mod server;
+
+use chrono::{DateTime, Utc};
+use run_guard::ports::{FactsQuery, Label, RepoName};
+
+fn repo() -> RepoName {
+    RepoName::parse("acme/app").unwrap()
+}
+
+fn time(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap()
+}
+
+fn label(name: &str, description: &str) -> Label {
+    Label { name: name.to_owned(), description: description.to_owned(), created_at: None }
+}
+
+/// A query for everything.
+fn whole_query() -> FactsQuery {
+    FactsQuery {
+        repo: repo(),
+        number: Some(731),
+        labels: vec!["rg:investigate:0123456789ab:1".to_owned(), "run-guard:investigate:done".to_owned()],
+        window: true,
+    }
+}
