@@ -113,6 +113,7 @@ pub struct Env {
 
 impl Env {
     /// This process's environment.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
     pub fn of_process() -> Self {
         Self::from_pairs(std::env::vars_os())
     }
@@ -255,6 +256,7 @@ pub fn nonce() -> Result<Nonce, WorldError> {
 }
 
 /// The time by this machine's clock.
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
 pub fn now() -> DateTime<Utc> {
     Utc::now()
 }
