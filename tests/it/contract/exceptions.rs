@@ -11,9 +11,7 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Exceptions {
     /// Differences from the descriptions that GitHub's own servers have too.
-    pub(crate) not_as_described: List,
-    /// Fields of GitHub's recorded answers that the embedded GitHub does not serve.
-    pub(crate) not_served: List,
+    pub(crate) beyond_descriptions: List,
 }
 
 /// A list of exceptions that remembers which were needed.

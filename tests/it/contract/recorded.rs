@@ -78,12 +78,12 @@ impl Report {
             }
         }
         for ((endpoint, deviation), places) in &self.deviations {
-            if !exceptions.not_as_described.allows(endpoint, &deviation.field) {
+            if !exceptions.beyond_descriptions.allows(endpoint, &deviation.field) {
                 let first = places.first().map_or("", String::as_str);
                 failures.push(format!("{endpoint}: {deviation} ({}x, first at {first})", places.len()));
             }
         }
-        failures.extend(exceptions.not_as_described.faults());
+        failures.extend(exceptions.beyond_descriptions.faults());
         failures
     }
 }
