@@ -119,11 +119,19 @@ pub struct Agent {
     pub costs: Option<u64>,
     /// How it ends.
     pub ends: AgentEnd,
+    /// What is expected of the runs that its comment starts.
+    pub expect: Expected,
 }
 
 impl Default for Agent {
     fn default() -> Self {
-        Self { takes: TimeDelta::minutes(3), comments: None, costs: None, ends: AgentEnd::Success }
+        Self {
+            takes: TimeDelta::minutes(3),
+            comments: None,
+            costs: None,
+            ends: AgentEnd::Success,
+            expect: Expected::Anything,
+        }
     }
 }
 
@@ -136,6 +144,7 @@ impl Agent {
             comments: says.comments.clone().unwrap_or_else(|| self.comments.clone()),
             costs: says.costs.or(self.costs),
             ends: says.ends.unwrap_or(self.ends),
+            expect: says.expect.clone().unwrap_or_else(|| self.expect.clone()),
         }
     }
 }
@@ -151,6 +160,8 @@ pub struct AgentSays {
     pub costs: Option<u64>,
     /// How it ends.
     pub ends: Option<AgentEnd>,
+    /// What is expected of the runs that its comment starts.
+    pub expect: Option<Expected>,
 }
 
 /// How an agent ends.

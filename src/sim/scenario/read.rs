@@ -267,7 +267,7 @@ impl<'d> Reader<'d> {
     }
 
     fn agent(&self, field: &Field<'d>) -> Result<AgentSays> {
-        let keys = self.keys(field, &["takes", "comments", "costs", "ends"])?;
+        let keys = self.keys(field, &["takes", "comments", "costs", "ends", "expect"])?;
         let none = |f: &Field<'_>| f.value.text() == Some("none");
         let ends = keys.map("ends", |f| f.word(&ENDS))?;
         let comments = keys.map("comments", |f| if none(f) { Ok(None) } else { prose(f).map(Some) })?;
@@ -276,6 +276,7 @@ impl<'d> Reader<'d> {
             comments: comments.or_else(|| ends.filter(|e| *e != AgentEnd::Success).map(|_| None)),
             costs: keys.map("costs", cents)?,
             ends,
+            expect: keys.map("expect", |f| self.expected(f))?,
         })
     }
 
