@@ -8,8 +8,8 @@ pub mod gather;
 pub mod patient;
 pub mod payload;
 pub mod report;
-pub mod try_payload;
 pub mod simulate;
+pub mod try_payload;
 pub mod world;
 
 use crate::core::claim::Nonce;

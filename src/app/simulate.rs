@@ -16,13 +16,17 @@ use serde_json::json;
 
 use super::World;
 use super::check::{CheckInput, check};
+use super::command::Printed;
 use super::finish::{FinishInput, StepOutcome, finish};
 use super::report::{CheckReport, FinishReport};
+use crate::cli::Format;
 use crate::core::claim::{Cause, Nonce, Record, label_name};
 use crate::core::decision::Verdict;
 use crate::core::execution::{AgentResult, Execution};
 use crate::core::key::{Key, Task};
 use crate::core::trigger::RunContext;
+use crate::output::terminal::Style;
+use crate::output::timeline;
 use crate::ports::{Clock, RepoName};
 use crate::sim::port::{Hook, InProcess};
 use crate::sim::scenario::{
@@ -579,15 +583,16 @@ impl Engine {
 
     /// The agent's comment, which is an event like any other.
     fn comment(self: &Rc<Self>, agent: &Agent, report: &CheckReport) {
-        let number = report.key.as_ref().and_then(|key| key.resource().number());
-        let (Some(text), Some(number)) = (&agent.comments, number) else { return };
+        let resource = report.key.as_ref().map(crate::core::key::Key::resource);
+        let (Some(text), Some(resource)) = (&agent.comments, resource) else { return };
+        let Some(number) = resource.number() else { return };
         let repo = &self.scenario.repository;
         let event = self.github(|state| {
             let id = state.comment(repo, number, AGENT, text)?;
             Webhook::new(state, repo, AGENT)?.comment("created", id, json!({}))
         });
         let Some(event) = event else { return };
-        let entry = self.enter(AGENT, format!("comments on {number}: “{}”", act::first_line(text)), None);
+        let entry = self.enter(AGENT, format!("comments on {}: “{}”", resource.in_words(), act::first_line(text)), None);
         let mut book = self.book.borrow_mut();
         let what = "the agent's comment".to_owned();
         book.groups.push(Group { what, expected: agent.expect.clone(), runs: Vec::new() });
@@ -682,4 +687,59 @@ impl Future for Cancellable {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if self.cancelled.get() { Poll::Ready(()) } else { self.job.as_mut().poll(cx) }
     }
+}
+
+/// The command: runs each scenario. One is told as a timeline, several in a line each. It ends with 0 if every
+/// expectation of every one holds.
+pub fn command(files: &[std::path::PathBuf], format: Format, color: bool) -> Printed {
+    let mut printed = Printed::default();
+    let mut stories = Vec::new();
+    for read in scenarios(files) {
+        let story = read.and_then(|scenario| {
+            run(&scenario, Order::Fair).map_err(|endless| format!("error: {}: {endless}\n", scenario.origin))
+        });
+        match story {
+            Ok(story) => {
+                if !story.holds() {
+                    printed.code = 1;
+                }
+                stories.push(story);
+            }
+            Err(error) => {
+                printed.err.push_str(&error);
+                printed.code = 1;
+            }
+        }
+    }
+    printed.out = match (format, stories.as_slice()) {
+        (Format::Json, [story]) if files.len() < 2 => format!("{:#}\n", timeline::json(story)),
+        (Format::Json, stories) => format!("{:#}\n", stories.iter().map(timeline::json).collect::<serde_json::Value>()),
+        (Format::Text, [story]) if files.len() < 2 => {
+            timeline::story(story, Style { color, now: story.scenario.start })
+        }
+        (Format::Text, stories) => stories
+            .iter()
+            .map(|story| timeline::line(story, Style { color, now: story.scenario.start }))
+            .collect(),
+    };
+    printed
+}
+
+/// The scenarios that are named, or the one that is built in; what cannot be read as its whole error message.
+fn scenarios(files: &[std::path::PathBuf]) -> Vec<Result<Scenario, String>> {
+    let parse = |text: &str, name: &str| Scenario::parse(text, name).map_err(|error| format!("error: {error}\n"));
+    if files.is_empty() {
+        return vec![parse(BUILT_IN.1, BUILT_IN.0)];
+    }
+    let read = |file: &std::path::PathBuf| {
+        let name = file.display().to_string();
+        match std::fs::read_to_string(file) {
+            Ok(text) => parse(&text, &name),
+            Err(error) => Err(format!(
+                "error: the scenario {} cannot be read: {error}\n\nhint: without a file, the story of issue 731 runs\n",
+                crate::output::escape::visible(&name)
+            )),
+        }
+    };
+    files.iter().map(read).collect()
 }

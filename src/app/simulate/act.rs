@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::core::key::Resource;
 use crate::core::policy::POLICY_PATH;
 use crate::sim::scenario::{Act, IssueAct};
 use crate::sim::webhook::{Event, Webhook, overlay};
@@ -32,7 +33,7 @@ pub(super) fn act(
         }
         Act::Comment { item, text } => {
             let id = state.comment(repo, *item, by, text).unwrap_or_default();
-            let words = format!("comments on {item}: “{}”", first_line(text));
+            let words = format!("comments on {}: “{}”", in_words(state, repo, *item), first_line(text));
             (words, hook(state, &|hook| hook.comment("created", id, json!({}))))
         }
         Act::EditIssue { number, title, body } => {
@@ -62,7 +63,7 @@ pub(super) fn act(
             let (number, old) = row.map(|row| (row.number, row.body.clone())).unwrap_or_default();
             state.edit_comment(repo, id, by, text);
             let more = json!({"changes": {"body": {"from": old}}});
-            let words = format!("edits a comment on {number}: “{}”", first_line(text));
+            let words = format!("edits a comment on {}: “{}”", in_words(state, repo, number), first_line(text));
             (words, hook(state, &|hook| hook.comment("edited", id, more.clone())))
         }
         Act::DeleteComment { comment: name } => {
@@ -71,7 +72,7 @@ pub(super) fn act(
             let events = hook(state, &|hook| hook.comment("deleted", id, json!({})));
             let number = state.edit_repo(repo, |r| r.comments.remove(&id).map(|row| row.number)).unwrap_or_default();
             state.edit_item(repo, number, |item| item.comments.retain(|c| *c != id));
-            (format!("deletes a comment on {number}"), events)
+            (format!("deletes a comment on {}", in_words(state, repo, number)), events)
         }
         Act::AddLabels { number, labels } => {
             let mut events = Vec::new();
@@ -138,6 +139,13 @@ pub(super) fn act(
         }
         Act::Rerun(_) | Act::Cancel(_) | Act::Again(_) => (String::new(), Vec::new()),
     }
+}
+
+/// An item in plain words.
+fn in_words(state: &State, repo: &str, number: u64) -> String {
+    let is_pull_request = state.item(repo, number).is_some_and(|item| item.is_pull_request);
+    let resource = if is_pull_request { Resource::PullRequest(number) } else { Resource::Issue(number) };
+    resource.in_words()
 }
 
 fn with_labels(labels: &[String]) -> String {
