@@ -370,7 +370,7 @@ impl<'d> Reader<'d> {
             pull_request,
             at,
             author: self.login(keys.need("by")?)?,
-            title: keys.line("title")?.unwrap_or_default(),
+            title: keys.prose("title")?.unwrap_or_default(),
             body: keys.prose("body")?.unwrap_or_default(),
             labels: keys.map("labels", |f| f.texts(LINE))?.unwrap_or_default(),
             open,
@@ -767,7 +767,7 @@ const ACTS: [(&str, ReadAct); 16] = [
         }
         Ok(Act::Open {
             number,
-            title: keys.line("title")?.unwrap_or_default(),
+            title: keys.prose("title")?.unwrap_or_default(),
             body: keys.prose("body")?.unwrap_or_default(),
             labels: keys.map("labels", |f| f.texts(LINE))?.unwrap_or_default(),
         })
@@ -786,7 +786,7 @@ const ACTS: [(&str, ReadAct); 16] = [
             return Ok(Act::EditComment { comment: reader.comment(comment)?, text: prose(keys.need("text")?)? });
         }
         let number = reader.item(keys.need("issue")?)?;
-        let (title, body) = (keys.line("title")?, keys.prose("body")?);
+        let (title, body) = (keys.prose("title")?, keys.prose("body")?);
         if title.is_none() && body.is_none() {
             return Err(field.wrong("this edits neither the `title` nor the `body`"));
         }
