@@ -574,7 +574,8 @@ fn shown_error(error: &crate::core::key::BadTask) -> String {
     crate::core::key::BadTask(shown(&error.0)).to_string()
 }
 
-fn unknown<'k>(field: &Field<'_>, of: &str, names: impl IntoIterator<Item = &'k str>) -> PolicyError {
+/// That a mapping has no such key, with the one that was probably meant.
+pub(crate) fn unknown<'k>(field: &Field<'_>, of: &str, names: impl IntoIterator<Item = &'k str>) -> PolicyError {
     let error = field.wrong_key(format!("`{}` is no key of {of}", shown(field.name)));
     if field.name == "<<" {
         return error.with_hint("merge keys are not read; keys at the top level hold for every task");

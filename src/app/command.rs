@@ -429,7 +429,11 @@ async fn finish_report(
     Ok(finish(&World { github: &github, clock: &SystemClock, nonce }, &input).await)
 }
 
-/// Placeholder until the simulate command lands.
-pub async fn run_simulate(_args: &crate::cli::SimulateArgs, _color: bool) -> Result<Printed, Usage> {
-    Err(Usage::new("not built yet", "wait"))
+/// `simulate`.
+///
+/// # Errors
+///
+/// A flag that cannot be carried out.
+pub async fn run_simulate(args: &crate::cli::SimulateArgs, color: bool) -> Result<Printed, Usage> {
+    Ok(super::simulate::command(&args.files, args.format, color))
 }

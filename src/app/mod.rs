@@ -8,6 +8,7 @@ pub mod gather;
 pub mod patient;
 pub mod payload;
 pub mod report;
+pub mod simulate;
 pub mod try_payload;
 pub mod world;
 

@@ -4,3 +4,4 @@ pub mod actions;
 pub mod escape;
 pub mod json;
 pub mod terminal;
+pub mod timeline;

@@ -22,7 +22,7 @@ pub struct Style {
 const MAX_LINE: usize = 1000;
 
 #[derive(Clone, Copy)]
-enum Paint {
+pub(super) enum Paint {
     Green,
     Yellow,
     Red,
@@ -31,7 +31,7 @@ enum Paint {
 }
 
 impl Style {
-    fn paint(self, paint: Paint, text: &str) -> String {
+    pub(super) fn paint(self, paint: Paint, text: &str) -> String {
         let code = match paint {
             Paint::Green => "32",
             Paint::Yellow => "33",
@@ -43,7 +43,7 @@ impl Style {
     }
 }
 
-const fn paint_of(verdict: Verdict) -> Paint {
+pub(super) const fn paint_of(verdict: Verdict) -> Paint {
     match verdict {
         Verdict::Proceed => Paint::Green,
         Verdict::Skip => Paint::Bold,

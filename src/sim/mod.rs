@@ -7,8 +7,10 @@
 mod error;
 mod fault;
 pub mod port;
+pub mod scenario;
 pub mod schedule;
 mod state;
+pub mod webhook;
 mod world;
 
 pub use error::{ApiError, Code, FieldError};

@@ -1,0 +1,745 @@
+//! `simulate`: runs a scenario against the embedded GitHub. Each run of a guarded workflow is the real `check`, a
+//! stand-in for the agent, and the real `finish`.
+
+mod act;
+mod judge;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::json;
+
+use super::World;
+use super::check::{CheckInput, check};
+use super::command::Printed;
+use super::finish::{FinishInput, StepOutcome, finish};
+use super::report::{CheckReport, FinishReport};
+use crate::cli::Format;
+use crate::core::claim::{Cause, Nonce, Record, label_name};
+use crate::core::decision::Verdict;
+use crate::core::execution::{AgentResult, Execution};
+use crate::core::key::{Key, Task};
+use crate::core::trigger::RunContext;
+use crate::output::terminal::Style;
+use crate::output::timeline;
+use crate::ports::{Clock, RepoName};
+use crate::sim::port::{Hook, InProcess};
+use crate::sim::scenario::{
+    Act, Agent, AgentEnd, AgentSays, Delivery, Expected, GUARD_TOKEN, Reference, Scenario, Step,
+};
+use crate::sim::schedule::{Order, Scheduler, TooManyTurns};
+use crate::sim::webhook::{Event, Webhook, overlay};
+use crate::sim::State;
+
+use judge::Judge;
+
+/// The story that runs where no file is named, and its name.
+pub const BUILT_IN: (&str, &str) =
+    ("examples/scenarios/issue-731.yml", include_str!("../../examples/scenarios/issue-731.yml"));
+
+/// The host of every scenario.
+const HOST: &str = "github.com";
+
+/// The account of the stand-in for the agent.
+const AGENT: &str = "claude[bot]";
+
+/// The account whose events start no workflow: they are made with the built-in token.
+const BUILT_IN_TOKEN: &str = "github-actions[bot]";
+
+/// The id of the first run; later ones count up.
+const FIRST_RUN: u64 = 8_812_345;
+
+/// How long `finish` may take.
+const FINISH_DEADLINE: TimeDelta = TimeDelta::seconds(60);
+
+/// More turns than any scenario needs.
+const MOST_TURNS: u64 = 200_000;
+
+/// More runs than any scenario needs: one that reaches it feeds itself.
+const MOST_RUNS: usize = 1000;
+
+/// What happened in a scenario.
+#[derive(Clone, Debug)]
+pub struct Story {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// What happened on GitHub, in order.
+    pub entries: Vec<Entry>,
+    /// The runs of guarded workflows, in the order in which they began.
+    pub runs: Vec<RunStory>,
+    /// How many expectations hold.
+    pub held: usize,
+    /// Those that do not.
+    pub failures: Vec<Failure>,
+    /// How many requests the runs made of GitHub.
+    pub requests: usize,
+}
+
+impl Story {
+    /// Whether everything came as expected.
+    pub fn holds(&self) -> bool {
+        self.failures.is_empty()
+    }
+}
+
+/// Something that happened at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// What.
+    pub what: What,
+    /// The runs that it started, by their place in [`Story::runs`].
+    pub runs: Vec<usize>,
+}
+
+/// What can happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Somebody did something on GitHub.
+    Act {
+        /// Who; empty where GitHub itself did it.
+        by: String,
+        /// What, in words that follow the name.
+        words: String,
+        /// Something that is worth to know about it.
+        note: Option<String>,
+    },
+    /// An agent ended.
+    Agent {
+        /// Its run, by its place in [`Story::runs`].
+        run: usize,
+        /// How, in words that follow "the agent".
+        words: String,
+    },
+}
+
+/// A run of a guarded workflow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunStory {
+    /// Its id.
+    pub id: u64,
+    /// Its attempt.
+    pub attempt: u32,
+    /// The event that started it.
+    pub event: Event,
+    /// The workflow, by its place in the scenario.
+    pub workflow: usize,
+    /// Its task.
+    pub task: Task,
+    /// When it began.
+    pub began: DateTime<Utc>,
+    /// When the guard step had its verdict.
+    pub decided: Option<DateTime<Utc>>,
+    /// What the guard step said; `None`: it never came to say anything.
+    pub report: Option<CheckReport>,
+    /// Why its claim was opened, if it has one.
+    pub cause: Option<Cause>,
+    /// What `finish` said.
+    pub finish: Option<FinishReport>,
+    /// How the agent of this run behaves.
+    says: AgentSays,
+}
+
+impl RunStory {
+    /// Whether its agent was started.
+    pub fn started(&self) -> bool {
+        self.report.as_ref().is_some_and(CheckReport::proceeds)
+    }
+
+    /// Verdict and reason, or verdict and cause, in two words.
+    pub fn in_words(&self) -> String {
+        match &self.report {
+            None => "no verdict".to_owned(),
+            Some(report) => match (report.reason, self.cause) {
+                (Some(reason), _) => format!("{} {reason}", report.verdict),
+                (None, Some(cause)) => format!("{} {}", report.verdict, cause.as_str()),
+                (None, None) => report.verdict.to_string(),
+            },
+        }
+    }
+}
+
+/// An expectation that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The line of the file; 0 where it is no line's.
+    pub line: usize,
+    /// What was expected.
+    pub expected: String,
+    /// What came.
+    pub came: String,
+}
+
+/// Runs that one step, or one comment of an agent, started, and what is expected of them.
+#[derive(Clone, Debug)]
+struct Group {
+    what: String,
+    expected: Expected,
+    runs: Vec<usize>,
+}
+
+/// An agent at work.
+struct AtWork {
+    run: usize,
+    key: Key,
+    wedged: bool,
+}
+
+/// What is written down while a scenario runs.
+#[derive(Default)]
+struct Book {
+    entries: Vec<Entry>,
+    runs: Vec<RunStory>,
+    groups: Vec<Group>,
+    /// The events of each step.
+    events: BTreeMap<usize, Vec<Event>>,
+    /// The comments that have names.
+    comments: BTreeMap<String, u64>,
+    at_work: Vec<AtWork>,
+    /// The runs that were cancelled.
+    cancelled: BTreeMap<usize, Rc<Cell<bool>>>,
+    failures: Vec<Failure>,
+}
+
+struct Engine {
+    scenario: Scenario,
+    clock: Scheduler,
+    state: Rc<RefCell<State>>,
+    book: RefCell<Book>,
+}
+
+/// Runs a scenario to its end.
+///
+/// # Errors
+///
+/// It does not come to an end.
+pub fn run(scenario: &Scenario, order: Order) -> Result<Story, TooManyTurns> {
+    let (state, comments) = scenario.github();
+    let clock = Scheduler::new(scenario.start, order);
+    let groups = scenario.timeline.iter().map(|step| Group {
+        what: format!("the step on line {}", step.line),
+        expected: step.expect.clone(),
+        runs: Vec::new(),
+    });
+    let book = Book { comments, groups: groups.collect(), ..Book::default() };
+    let engine = Rc::new(Engine {
+        scenario: scenario.clone(),
+        clock: clock.clone(),
+        state: Rc::new(RefCell::new(state)),
+        book: RefCell::new(book),
+    });
+    clock.spawn("the timeline", Rc::clone(&engine).drive());
+    clock.run(MOST_TURNS)?;
+    Ok(engine.story())
+}
+
+impl Engine {
+    /// GitHub at the present time.
+    fn github<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.borrow_mut();
+        state.now = self.clock.now();
+        act(&mut state)
+    }
+
+    async fn drive(self: Rc<Self>) {
+        for (place, step) in self.scenario.timeline.iter().enumerate() {
+            if step.at > self.clock.now() {
+                self.clock.sleep_until(step.at).await;
+            }
+            self.step(place, step);
+        }
+    }
+
+    fn step(self: &Rc<Self>, place: usize, step: &Step) {
+        match &step.act {
+            Act::Rerun(reference) => self.rerun(place, step, reference),
+            Act::Cancel(reference) => self.cancel(step, reference),
+            Act::Again(reference) => {
+                let events = self.events_of(reference);
+                let names: Vec<String> = events.iter().map(Event::in_words).collect();
+                let words = format!("delivers {} once more", names.join(" and "));
+                let entry = self.enter("GitHub", words, None);
+                self.deliver(&events, place, entry, &step.delivery, &step.agent);
+            }
+            _ => {
+                let (words, mut events) = self.act(step);
+                for event in &mut events {
+                    if let Some(name) = &step.event {
+                        event.name.clone_from(name);
+                    }
+                    if let Some(payload) = &step.payload {
+                        overlay(&mut event.payload, payload);
+                        let action = event.payload.get("action").and_then(serde_json::Value::as_str);
+                        event.action = action.unwrap_or_default().to_owned();
+                    }
+                }
+                if let (Act::Comment { .. }, Some(name)) = (&step.act, &step.id)
+                    && let Some(id) = events.first().and_then(|e| e.payload.pointer("/comment/id")?.as_u64())
+                {
+                    self.book.borrow_mut().comments.insert(name.clone(), id);
+                }
+                let note = note(&step.delivery, &events);
+                let by = if step.by.is_empty() { "somebody" } else { &step.by };
+                let entry = self.enter(by, words, note);
+                self.book.borrow_mut().events.insert(place, events.clone());
+                if step.by != BUILT_IN_TOKEN {
+                    self.deliver(&events, place, entry, &step.delivery, &step.agent);
+                }
+            }
+        }
+    }
+
+    fn enter(&self, by: &str, words: String, note: Option<String>) -> usize {
+        let mut book = self.book.borrow_mut();
+        let what = What::Act { by: by.to_owned(), words, note };
+        book.entries.push(Entry { at: self.clock.now(), what, runs: Vec::new() });
+        book.entries.len() - 1
+    }
+
+    fn trouble(&self, line: usize, expected: impl Into<String>, came: impl Into<String>) {
+        self.book.borrow_mut().failures.push(Failure { line, expected: expected.into(), came: came.into() });
+    }
+
+    fn events_of(&self, reference: &Reference) -> Vec<Event> {
+        let book = self.book.borrow();
+        let events = book.events.get(&reference.step).cloned().unwrap_or_default();
+        events.into_iter().filter(|e| reference.action.as_ref().is_none_or(|a| *a == e.action)).collect()
+    }
+
+    /// Does on GitHub what the step says; gives it in words, and the events that GitHub makes of it.
+    fn act(&self, step: &Step) -> (String, Vec<Event>) {
+        let repo = self.scenario.repository.as_str();
+        let comment = |name: &str| self.book.borrow().comments.get(name).copied().unwrap_or_default();
+        self.github(|state| act::act(state, repo, &step.by, &step.act, step.event.as_deref(), comment))
+    }
+
+    /// Hands events to the workflows, now or later.
+    fn deliver(self: &Rc<Self>, events: &[Event], group: usize, entry: usize, how: &Delivery, says: &AgentSays) {
+        if how.never {
+            return;
+        }
+        let times = if how.twice { 2 } else { 1 };
+        for event in events {
+            for _ in 0..times {
+                match how.late {
+                    None => self.arrive(event, group, entry, says),
+                    Some(late) => {
+                        let (engine, event, says) = (Rc::clone(self), event.clone(), says.clone());
+                        let made = self.clock.now();
+                        self.clock.spawn(format!("late {}", event.in_words()), async move {
+                            engine.clock.sleep_until(made + late).await;
+                            let words = format!(
+                                "delivers {} of {}, {} late",
+                                event.in_words(),
+                                made.format("%H:%M"),
+                                crate::core::gates::in_words(late)
+                            );
+                            let entry = engine.enter("GitHub", words, None);
+                            engine.arrive(&event, group, entry, &says);
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Starts the runs that an event starts.
+    fn arrive(self: &Rc<Self>, event: &Event, group: usize, entry: usize, says: &AgentSays) {
+        for (place, workflow) in self.scenario.workflows.iter().enumerate() {
+            if !workflow.wants(&event.name, &event.action) {
+                continue;
+            }
+            let begun = self.book.borrow().runs.iter().filter(|run| run.attempt == 1).count();
+            if begun == MOST_RUNS {
+                self.trouble(0, format!("at most {MOST_RUNS} runs"), "more: the scenario feeds itself");
+                return;
+            }
+            let id = FIRST_RUN + u64::try_from(begun).unwrap_or(u64::MAX);
+            let actor = sender(event);
+            self.github(|state| {
+                state.add_run(&self.scenario.repository, id, &event.name, &actor);
+                state.edit_run(&self.scenario.repository, id, |run| run.name.clone_from(&workflow.name));
+            });
+            self.begin(event, place, id, 1, group, entry, says, actor);
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "each is one plain part of a run, and this is its one constructor")]
+    fn begin(
+        self: &Rc<Self>,
+        event: &Event,
+        workflow: usize,
+        id: u64,
+        attempt: u32,
+        group: usize,
+        entry: usize,
+        says: &AgentSays,
+        actor: String,
+    ) {
+        let Some(task) = self.scenario.workflows.get(workflow).map(|w| w.task.clone()) else { return };
+        let cancelled = Rc::new(Cell::new(false));
+        let mut book = self.book.borrow_mut();
+        let place = book.runs.len();
+        book.runs.push(RunStory {
+            id,
+            attempt,
+            event: event.clone(),
+            workflow,
+            task,
+            began: self.clock.now(),
+            decided: None,
+            report: None,
+            cause: None,
+            finish: None,
+            says: says.clone(),
+        });
+        if let Some(entry) = book.entries.get_mut(entry) {
+            entry.runs.push(place);
+        }
+        if let Some(group) = book.groups.get_mut(group) {
+            group.runs.push(place);
+        }
+        book.cancelled.insert(place, Rc::clone(&cancelled));
+        let job = Box::pin(Rc::clone(self).job(place, actor));
+        self.clock.spawn(format!("run {id}"), Cancellable { cancelled, job });
+    }
+
+    /// A person re-runs a run of an earlier step.
+    fn rerun(self: &Rc<Self>, place: usize, step: &Step, reference: &Reference) {
+        let Some(run) = self.run_of(step, reference) else { return };
+        let attempt = self.github(|state| state.rerun(&self.scenario.repository, run.id, &step.by));
+        let attempt = attempt.unwrap_or(run.attempt + 1);
+        let entry = self.enter(&step.by, format!("re-runs run {}", run.id), None);
+        self.begin(&run.event, run.workflow, run.id, attempt, place, entry, &step.agent, step.by.clone());
+    }
+
+    /// A person cancels a run of an earlier step.
+    fn cancel(&self, step: &Step, reference: &Reference) {
+        let Some(run) = self.run_of(step, reference) else { return };
+        self.github(|state| state.finish_run(&self.scenario.repository, run.id, "cancelled"));
+        let mut book = self.book.borrow_mut();
+        let places: Vec<usize> = (0..book.runs.len()).filter(|p| book.runs.get(*p).is_some_and(|r| r.id == run.id)).collect();
+        for place in &places {
+            if let Some(flag) = book.cancelled.get(place) {
+                flag.set(true);
+            }
+        }
+        book.at_work.retain(|agent| !places.contains(&agent.run));
+        drop(book);
+        self.enter(&step.by, format!("cancels run {}", run.id), None);
+    }
+
+    /// The newest run of an earlier step.
+    fn run_of(&self, step: &Step, reference: &Reference) -> Option<RunStory> {
+        let book = self.book.borrow();
+        let group = book.groups.get(reference.step)?;
+        let fits = |run: &&RunStory| reference.action.as_ref().is_none_or(|a| *a == run.event.action);
+        let first = group.runs.iter().filter_map(|place| book.runs.get(*place)).find(fits);
+        let newest = first.and_then(|first| book.runs.iter().rev().find(|run| run.id == first.id)).cloned();
+        drop(book);
+        if newest.is_none() {
+            self.trouble(step.line, "a run of that earlier step", "that step has started none");
+        }
+        newest
+    }
+
+    fn input(&self, run: &RunStory, actor: String) -> Option<CheckInput> {
+        let workflow = self.scenario.workflows.get(run.workflow)?;
+        Some(CheckInput {
+            event_name: run.event.name.clone(),
+            payload: run.event.payload.clone(),
+            host: HOST.to_owned(),
+            run: RunContext { run: run.id, attempt: run.attempt, triggering_actor: Some(actor) },
+            task: workflow.task.clone(),
+            ledger: workflow.inputs.ledger,
+            config: None,
+            anyone: workflow.inputs.anyone,
+            paused: workflow.inputs.paused,
+            dry_run: false,
+            on_error: workflow.inputs.on_error,
+            deadline: workflow.inputs.deadline,
+        })
+    }
+
+    /// GitHub as one run's token sees it, where every request is a turn.
+    fn face(&self) -> InProcess {
+        let (clock, state) = (self.clock.clone(), Rc::clone(&self.state));
+        let hook: Hook = Rc::new(move |_| {
+            let (clock, state) = (clock.clone(), Rc::clone(&state));
+            Box::pin(async move {
+                clock.turn().await;
+                state.borrow_mut().now = clock.now();
+                None
+            })
+        });
+        InProcess::new(Rc::clone(&self.state), GUARD_TOKEN).with_hook(hook)
+    }
+
+    /// The job of one run: guard, agent, finish.
+    async fn job(self: Rc<Self>, place: usize, actor: String) {
+        let Some(run) = self.book.borrow().runs.get(place).cloned() else { return };
+        let Some(input) = self.input(&run, actor) else { return };
+        let Some(workflow) = self.scenario.workflows.get(run.workflow) else { return };
+        let github = self.face();
+        let nonce = Nonce::from_bits(run.id.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(run.attempt));
+        let world = World { github: &github, clock: &self.clock, nonce };
+        let report = check(&world, &input).await;
+        self.write_down(place, &report);
+        if !report.proceeds() {
+            self.conclude(&run, if report.verdict == Verdict::Error { "failure" } else { "success" });
+            return;
+        }
+        let agent = workflow.agent.with(&run.says);
+        self.goes_to_work(place, &run, &report, &agent);
+        if agent.ends == AgentEnd::Never {
+            return;
+        }
+        self.clock.sleep_until(self.clock.now() + agent.takes).await;
+        self.comment(&agent, &report);
+        if agent.ends == AgentEnd::Killed {
+            self.conclude(&run, "cancelled");
+            self.leaves_work(place, "is killed, and its job with it".to_owned(), None);
+            return;
+        }
+        let settled = match &report.claim {
+            None => None,
+            Some(claim) => {
+                let repo = RepoName::parse(&self.scenario.repository);
+                let Some(repo) = repo else { return };
+                let input = FinishInput {
+                    claim: claim.clone(),
+                    repo,
+                    run: input.run,
+                    step: Some(step_outcome(agent.ends)),
+                    execution: execution(&agent),
+                    outcome: None,
+                    deadline: FINISH_DEADLINE,
+                };
+                Some(finish(&world, &input).await)
+            }
+        };
+        self.conclude(&run, if agent.ends == AgentEnd::Success { "success" } else { "failure" });
+        let how = match agent.ends {
+            AgentEnd::Success => "is done",
+            AgentEnd::Cancelled => "is cancelled",
+            AgentEnd::Failure | AgentEnd::Killed | AgentEnd::Never => "fails",
+        };
+        let words = format!("{how} after {}", crate::core::gates::in_words(agent.takes));
+        self.leaves_work(place, words, settled);
+    }
+
+    fn write_down(&self, place: usize, report: &CheckReport) {
+        let cause = report.claim.as_ref().and_then(|claim| {
+            let name = label_name(claim.key.task(), &claim.key.digest(), claim.number);
+            let state = self.state.borrow();
+            let text = state.label(&self.scenario.repository, &name)?.description.clone()?;
+            Record::decode(&text).ok().map(|record| record.cause)
+        });
+        let mut book = self.book.borrow_mut();
+        if let Some(run) = book.runs.get_mut(place) {
+            run.decided = Some(self.clock.now());
+            run.report = Some(report.clone());
+            run.cause = cause;
+        }
+    }
+
+    fn conclude(&self, run: &RunStory, conclusion: &str) {
+        self.github(|state| state.finish_run(&self.scenario.repository, run.id, conclusion));
+    }
+
+    /// Two agents at work on one key at the same time are what run-guard is there to prevent: no scenario may have it.
+    fn goes_to_work(&self, place: usize, run: &RunStory, report: &CheckReport, agent: &Agent) {
+        let Some(key) = &report.key else { return };
+        let mut book = self.book.borrow_mut();
+        let takeover = book.runs.get(place).is_some_and(|run| run.cause == Some(Cause::Takeover));
+        let other = book.at_work.iter().find(|other| other.key == *key && !(other.wedged && takeover));
+        let other = other.and_then(|other| book.runs.get(other.run)).map(|other| other.id);
+        book.at_work.push(AtWork { run: place, key: key.clone(), wedged: agent.ends == AgentEnd::Never });
+        drop(book);
+        if let Some(other) = other {
+            self.trouble(
+                0,
+                format!("one agent at a time on {key}"),
+                format!("run {} started one while that of run {other} was at work", run.id),
+            );
+        }
+    }
+
+    fn leaves_work(&self, place: usize, words: String, settled: Option<FinishReport>) {
+        let mut book = self.book.borrow_mut();
+        book.at_work.retain(|agent| agent.run != place);
+        if let Some(run) = book.runs.get_mut(place) {
+            run.finish = settled;
+        }
+        let what = What::Agent { run: place, words };
+        book.entries.push(Entry { at: self.clock.now(), what, runs: Vec::new() });
+    }
+
+    /// The agent's comment, which is an event like any other.
+    fn comment(self: &Rc<Self>, agent: &Agent, report: &CheckReport) {
+        let resource = report.key.as_ref().map(crate::core::key::Key::resource);
+        let (Some(text), Some(resource)) = (&agent.comments, resource) else { return };
+        let Some(number) = resource.number() else { return };
+        let repo = &self.scenario.repository;
+        let event = self.github(|state| {
+            let id = state.comment(repo, number, AGENT, text)?;
+            Webhook::new(state, repo, AGENT)?.comment("created", id, json!({}))
+        });
+        let Some(event) = event else { return };
+        let entry = self.enter(AGENT, format!("comments on {}: “{}”", resource.in_words(), act::first_line(text)), None);
+        let mut book = self.book.borrow_mut();
+        let what = "the agent's comment".to_owned();
+        book.groups.push(Group { what, expected: agent.expect.clone(), runs: Vec::new() });
+        let group = book.groups.len() - 1;
+        drop(book);
+        self.deliver(&[event], group, entry, &Delivery::default(), &AgentSays::default());
+    }
+
+    // --- the end --------------------------------------------------------------------------------------------------
+
+    fn story(&self) -> Story {
+        let book = self.book.take();
+        let state = self.state.borrow();
+        let mut judge = Judge::new(&book.runs, book.failures.clone());
+        for group in &book.groups {
+            judge.group(group, &book.groups);
+        }
+        let end = &self.scenario.expect;
+        if let Some((line, wanted)) = end.agent_starts {
+            let count = book.runs.iter().filter(|run| run.started()).count();
+            judge.that(count == wanted, line, || (format!("agent-starts: {wanted}"), count.to_string()));
+        }
+        if let Some((line, wanted)) = end.runs {
+            let count = book.runs.len();
+            judge.that(count == wanted, line, || (format!("runs: {wanted}"), count.to_string()));
+        }
+        for item in &end.items {
+            judge.item(&self.scenario.repository, &state, item);
+        }
+        for claim in &end.claims {
+            judge.claim(&self.scenario, &state, &book.comments, claim);
+        }
+        let (held, failures) = judge.verdict();
+        Story {
+            scenario: self.scenario.clone(),
+            entries: book.entries,
+            runs: book.runs,
+            held,
+            failures,
+            requests: state.calls().len(),
+        }
+    }
+}
+
+/// Who is named as the sender of an event; empty for nobody.
+fn sender(event: &Event) -> String {
+    let login = event.payload.pointer("/sender/login").and_then(serde_json::Value::as_str);
+    login.unwrap_or_default().to_owned()
+}
+
+/// What is worth to know about how a step's events are delivered.
+fn note(delivery: &Delivery, events: &[Event]) -> Option<String> {
+    if events.is_empty() {
+        return None;
+    }
+    if delivery.never {
+        return Some("GitHub loses the event".to_owned());
+    }
+    delivery.late.map(|late| format!("GitHub delivers it {} later", crate::core::gates::in_words(late)))
+}
+
+const fn step_outcome(ends: AgentEnd) -> StepOutcome {
+    match ends {
+        AgentEnd::Success => StepOutcome::Success,
+        AgentEnd::Cancelled => StepOutcome::Cancelled,
+        AgentEnd::Failure | AgentEnd::Killed | AgentEnd::Never => StepOutcome::Failure,
+    }
+}
+
+/// What stands in the execution file of the stand-in. One that was cancelled never came to write a result.
+fn execution(agent: &Agent) -> Execution {
+    match agent.ends {
+        AgentEnd::Success | AgentEnd::Failure => Execution::Result(AgentResult {
+            success: agent.ends == AgentEnd::Success,
+            subtype: Some(if agent.ends == AgentEnd::Success { "success" } else { "error_during_execution" }.to_owned()),
+            cost_cents: agent.costs,
+            turns: None,
+        }),
+        AgentEnd::Cancelled | AgentEnd::Killed | AgentEnd::Never => Execution::NoResult,
+    }
+}
+
+/// A run's job, until it is cancelled: then nothing of it happens any more.
+struct Cancellable {
+    cancelled: Rc<Cell<bool>>,
+    job: Pin<Box<dyn Future<Output = ()>>>,
+}
+
+impl Future for Cancellable {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.cancelled.get() { Poll::Ready(()) } else { self.job.as_mut().poll(cx) }
+    }
+}
+
+/// The command: runs each scenario. One is told as a timeline, several in a line each. It ends with 0 if every
+/// expectation of every one holds.
+pub fn command(files: &[std::path::PathBuf], format: Format, color: bool) -> Printed {
+    let mut printed = Printed::default();
+    let mut stories = Vec::new();
+    for read in scenarios(files) {
+        let story = read.and_then(|scenario| {
+            run(&scenario, Order::Fair).map_err(|endless| format!("error: {}: {endless}\n", scenario.origin))
+        });
+        match story {
+            Ok(story) => {
+                if !story.holds() {
+                    printed.code = 1;
+                }
+                stories.push(story);
+            }
+            Err(error) => {
+                printed.err.push_str(&error);
+                printed.code = 1;
+            }
+        }
+    }
+    printed.out = match (format, stories.as_slice()) {
+        (Format::Json, [story]) if files.len() < 2 => format!("{:#}\n", timeline::json(story)),
+        (Format::Json, stories) => format!("{:#}\n", stories.iter().map(timeline::json).collect::<serde_json::Value>()),
+        (Format::Text, [story]) if files.len() < 2 => {
+            timeline::story(story, Style { color, now: story.scenario.start })
+        }
+        (Format::Text, stories) => stories
+            .iter()
+            .map(|story| timeline::line(story, Style { color, now: story.scenario.start }))
+            .collect(),
+    };
+    printed
+}
+
+/// The scenarios that are named, or the one that is built in; what cannot be read as its whole error message.
+fn scenarios(files: &[std::path::PathBuf]) -> Vec<Result<Scenario, String>> {
+    let parse = |text: &str, name: &str| Scenario::parse(text, name).map_err(|error| format!("error: {error}\n"));
+    if files.is_empty() {
+        return vec![parse(BUILT_IN.1, BUILT_IN.0)];
+    }
+    let read = |file: &std::path::PathBuf| {
+        let name = file.display().to_string();
+        match std::fs::read_to_string(file) {
+            Ok(text) => parse(&text, &name),
+            Err(error) => Err(format!(
+                "error: the scenario {} cannot be read: {error}\n\nhint: without a file, the story of issue 731 runs\n",
+                crate::output::escape::visible(&name)
+            )),
+        }
+    };
+    files.iter().map(read).collect()
+}
