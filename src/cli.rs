@@ -40,6 +40,9 @@ pub struct TokenArgs {
     /// The token; else `GITHUB_TOKEN`, `GH_TOKEN` or what `gh auth token` prints
     #[arg(long, value_name = "TOKEN", hide_default_value = true)]
     pub token: Option<String>,
+    /// Tell each request to GitHub and how it was answered, on standard error
+    #[arg(long, short)]
+    pub verbose: bool,
 }
 
 /// Flags of `check`.

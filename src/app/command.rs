@@ -279,7 +279,9 @@ fn deadline(flag: Option<&str>, env: &Env) -> Result<TimeDelta, Usage> {
 fn client(args: &TokenArgs, env: &Env) -> Result<Client, SetUp> {
     let hosts = env.hosts().map_err(|e| SetUp::world(&e))?;
     let token = env.token(args.token.as_deref(), &hosts.name(), world::ask_gh).map_err(|e| SetUp::world(&e))?;
-    Client::new(hosts, token, Client::TIMEOUT, world::now).map_err(|error| {
+    let client = Client::new(hosts, token, Client::TIMEOUT, world::now);
+    let trace: Option<fn(&str)> = if args.verbose { Some(world::tell) } else { None };
+    client.map(|client| client.with_trace(trace)).map_err(|error| {
         let stop = Stop::new(Reason::PolicyUnreadable, error.to_string());
         SetUp::Stop(Box::new(stop), Some("Check the proxy and certificate settings of this machine.".to_owned()))
     })
@@ -434,6 +436,6 @@ async fn finish_report(
 /// # Errors
 ///
 /// A flag that cannot be carried out.
-pub async fn run_simulate(args: &crate::cli::SimulateArgs, color: bool) -> Result<Printed, Usage> {
+pub fn run_simulate(args: &crate::cli::SimulateArgs, color: bool) -> Result<Printed, Usage> {
     Ok(super::simulate::command(&args.files, args.format, color))
 }

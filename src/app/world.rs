@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 use crate::core::claim::Nonce;
 use crate::core::trigger::RunContext;
 use crate::github::{BadToken, HostError, Hosts, Token};
+use crate::output::escape::{log_line, visible};
 use crate::ports::{Clock, RepoName};
 
 /// What could not be taken from the environment.
@@ -215,6 +216,12 @@ impl Env {
         let answer = gh(host).map_err(none)?;
         Token::new(&answer).map_err(bad("gh auth token"))
     }
+}
+
+/// Writes a line to standard error at once, so that a person who waits sees what is waited for.
+pub fn tell(line: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "{}", log_line(&visible(line)));
 }
 
 /// Asks the GitHub CLI for the token that it keeps for a host. The error is one sentence.

@@ -38,6 +38,7 @@ pub struct Client {
     token: Token,
     now: fn() -> DateTime<Utc>,
     server_time: Cell<Option<DateTime<Utc>>>,
+    trace: Option<fn(&str)>,
 }
 
 /// Why no client could be made.
@@ -65,6 +66,7 @@ pub(super) struct Ask {
 pub(super) struct Answer<'a> {
     pub(super) sent: Sent<'a>,
     pub(super) headers: HeaderMap,
+    status: http::StatusCode,
     body: Vec<u8>,
 }
 
@@ -107,7 +109,7 @@ impl Client {
             .with_layer(&AuthHeaderLayer::new(Some(authorization), api, graphql))
             .with_auth(AuthState::None)
             .build();
-        Ok(Self { octocrab, hosts, token, now, server_time: Cell::new(None) })
+        Ok(Self { octocrab, hosts, token, now, server_time: Cell::new(None), trace: None })
     }
 
     /// Which GitHub it asks.
@@ -121,7 +123,26 @@ impl Client {
     }
 
     /// Sends one request and gives its answer if that is a success.
+    /// The same, telling each request and how it was answered, one line each. Neither bodies nor headers are told.
+    #[must_use]
+    pub const fn with_trace(mut self, trace: Option<fn(&str)>) -> Self {
+        self.trace = trace;
+        self
+    }
+
     pub(super) async fn send(&self, ask: Ask) -> Result<Answer<'_>, PortError> {
+        let name = ask.name.clone();
+        let answer = self.exchange(ask).await;
+        if let Some(trace) = self.trace {
+            match &answer {
+                Ok(answer) => trace(&format!("{name}: {}", answer.status)),
+                Err(error) => trace(&format!("{name}: {error}")),
+            }
+        }
+        answer
+    }
+
+    async fn exchange(&self, ask: Ask) -> Result<Answer<'_>, PortError> {
         let mut sent = Sent {
             request: ask.name,
             effect: ask.effect,
@@ -151,7 +172,7 @@ impl Client {
             let response = octocrab::map_github_error(response).await.map_err(|e| sent.failed(&e))?;
             let (parts, body) = response.into_parts();
             let body = body.collect().await.map_err(|e| sent.failed(&e))?.to_bytes().to_vec();
-            return Ok(Answer { sent, headers: parts.headers, body });
+            return Ok(Answer { sent, headers: parts.headers, status: parts.status, body });
         }
         Err(sent.lost("too many redirects"))
     }

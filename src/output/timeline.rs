@@ -182,7 +182,11 @@ impl Page<'_> {
         };
         let claim = finish.claim.as_ref().map(|claim| format!("claim {} ", claim.number)).unwrap_or_default();
         let text = match finish.outcome {
-            Some(outcome) => format!("{claim}ends {}: {}", self.style.paint(outcome_paint(outcome), outcome.as_str()), finish.message),
+            Some(outcome) => format!(
+                "{claim}ends {}: {}",
+                self.style.paint(outcome_paint(outcome), outcome.as_str()),
+                finish.message
+            ),
             None => format!("{claim}is not settled: {}", finish.message),
         };
         let inner = format!("{margin}  ");
@@ -244,10 +248,14 @@ impl Page<'_> {
         }
         let word = self.style.paint(Paint::Red, "error:");
         let all = held + failures.len();
-        self.line(&format!("{word} {} of {} not come as expected", failures.len(), match all {
-            1 => "1 expectation has".to_owned(),
-            n => format!("{n} expectations have"),
-        }));
+        self.line(&format!(
+            "{word} {} of {} not come as expected",
+            failures.len(),
+            match all {
+                1 => "1 expectation has".to_owned(),
+                n => format!("{n} expectations have"),
+            }
+        ));
         for failure in failures {
             let origin = visible(&self.story.scenario.origin);
             let place = if failure.line == 0 { origin } else { format!("{origin}:{}", failure.line) };

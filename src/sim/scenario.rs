@@ -104,7 +104,13 @@ pub struct Inputs {
 
 impl Default for Inputs {
     fn default() -> Self {
-        Self { ledger: None, anyone: false, paused: false, on_error: OnError::Default, deadline: TimeDelta::seconds(120) }
+        Self {
+            ledger: None,
+            anyone: false,
+            paused: false,
+            on_error: OnError::Default,
+            deadline: TimeDelta::seconds(120),
+        }
     }
 }
 

@@ -57,8 +57,12 @@ impl<'a> Judge<'a> {
             Expected::All(line, expects) => {
                 let fits = |expect: &Expect| runs.iter().map(|run| differs(expect, run).is_none()).collect();
                 let pairs = match_up(&expects.iter().map(fits).collect::<Vec<_>>(), runs.len());
-                let left: Vec<&RunStory> =
-                    runs.iter().enumerate().filter(|(place, _)| !pairs.contains(&Some(*place))).map(|(_, r)| *r).collect();
+                let left: Vec<&RunStory> = runs
+                    .iter()
+                    .enumerate()
+                    .filter(|(place, _)| !pairs.contains(&Some(*place)))
+                    .map(|(_, r)| *r)
+                    .collect();
                 for (expect, pair) in expects.iter().zip(&pairs) {
                     self.that(pair.is_some(), expect.line, || {
                         let nearest = left.first().map(|run| came(run, differs(expect, run)));
@@ -66,7 +70,8 @@ impl<'a> Judge<'a> {
                     });
                 }
                 if runs.len() > expects.len() {
-                    let counted = if expects.len() == 1 { "1 run".to_owned() } else { format!("{} runs", expects.len()) };
+                    let counted =
+                        if expects.len() == 1 { "1 run".to_owned() } else { format!("{} runs", expects.len()) };
                     self.that(false, *line, || (counted, format!("{}: {}", runs.len(), in_a_row(&runs))));
                 }
             }
@@ -99,7 +104,9 @@ impl<'a> Judge<'a> {
         }
         if let Some(comments) = end.comments {
             let there = item.comments.len();
-            self.that(there == comments, end.line, || (format!("{number} has comments: {comments}"), there.to_string()));
+            self.that(there == comments, end.line, || {
+                (format!("{number} has comments: {comments}"), there.to_string())
+            });
         }
     }
 
@@ -190,7 +197,10 @@ fn differs(expect: &Expect, run: &RunStory, group: &Group, groups: &[Group], all
         ),
         says(
             expect.outcome.is_some_and(|o| run.finish.as_ref().and_then(|f| f.outcome) != Some(o)),
-            run.finish.as_ref().and_then(|f| f.outcome).map_or("there is no outcome".to_owned(), |o| format!("the outcome is {o}")),
+            run.finish
+                .as_ref()
+                .and_then(|f| f.outcome)
+                .map_or("there is no outcome".to_owned(), |o| format!("the outcome is {o}")),
         ),
     ]
     .into_iter()
