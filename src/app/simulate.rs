@@ -28,13 +28,13 @@ use crate::core::trigger::RunContext;
 use crate::output::terminal::Style;
 use crate::output::timeline;
 use crate::ports::{Clock, RepoName};
+use crate::sim::State;
 use crate::sim::port::{Hook, InProcess};
 use crate::sim::scenario::{
     Act, Agent, AgentEnd, AgentSays, Delivery, Expected, GUARD_TOKEN, Reference, Scenario, Step,
 };
 use crate::sim::schedule::{Order, Scheduler, TooManyTurns};
 use crate::sim::webhook::{Event, Webhook, overlay};
-use crate::sim::State;
 
 use judge::Judge;
 
@@ -424,7 +424,8 @@ impl Engine {
         let Some(run) = self.run_of(step, reference) else { return };
         self.github(|state| state.finish_run(&self.scenario.repository, run.id, "cancelled"));
         let mut book = self.book.borrow_mut();
-        let places: Vec<usize> = (0..book.runs.len()).filter(|p| book.runs.get(*p).is_some_and(|r| r.id == run.id)).collect();
+        let places: Vec<usize> =
+            (0..book.runs.len()).filter(|p| book.runs.get(*p).is_some_and(|r| r.id == run.id)).collect();
         for place in &places {
             if let Some(flag) = book.cancelled.get(place) {
                 flag.set(true);
@@ -592,7 +593,8 @@ impl Engine {
             Webhook::new(state, repo, AGENT)?.comment("created", id, json!({}))
         });
         let Some(event) = event else { return };
-        let entry = self.enter(AGENT, format!("comments on {}: “{}”", resource.in_words(), act::first_line(text)), None);
+        let entry =
+            self.enter(AGENT, format!("comments on {}: “{}”", resource.in_words(), act::first_line(text)), None);
         let mut book = self.book.borrow_mut();
         let what = "the agent's comment".to_owned();
         book.groups.push(Group { what, expected: agent.expect.clone(), runs: Vec::new() });
@@ -667,7 +669,9 @@ fn execution(agent: &Agent) -> Execution {
     match agent.ends {
         AgentEnd::Success | AgentEnd::Failure => Execution::Result(AgentResult {
             success: agent.ends == AgentEnd::Success,
-            subtype: Some(if agent.ends == AgentEnd::Success { "success" } else { "error_during_execution" }.to_owned()),
+            subtype: Some(
+                if agent.ends == AgentEnd::Success { "success" } else { "error_during_execution" }.to_owned(),
+            ),
             cost_cents: agent.costs,
             turns: None,
         }),
@@ -717,10 +721,9 @@ pub fn command(files: &[std::path::PathBuf], format: Format, color: bool) -> Pri
         (Format::Text, [story]) if files.len() < 2 => {
             timeline::story(story, Style { color, now: story.scenario.start })
         }
-        (Format::Text, stories) => stories
-            .iter()
-            .map(|story| timeline::line(story, Style { color, now: story.scenario.start }))
-            .collect(),
+        (Format::Text, stories) => {
+            stories.iter().map(|story| timeline::line(story, Style { color, now: story.scenario.start })).collect()
+        }
     };
     printed
 }

@@ -38,7 +38,7 @@ pub struct Scenario {
     /// The text of the policy file, if there is one.
     pub policy: Option<String>,
     /// What the guard step's token may do.
-    pub token: Vec<(Scope, Access)>,
+    pub permissions: Vec<(Scope, Access)>,
     /// The workflows that have a guard step.
     pub workflows: Vec<Workflow>,
     /// What is on GitHub before the first step.
@@ -104,7 +104,13 @@ pub struct Inputs {
 
 impl Default for Inputs {
     fn default() -> Self {
-        Self { ledger: None, anyone: false, paused: false, on_error: OnError::Default, deadline: TimeDelta::seconds(120) }
+        Self {
+            ledger: None,
+            anyone: false,
+            paused: false,
+            on_error: OnError::Default,
+            deadline: TimeDelta::seconds(120),
+        }
     }
 }
 

@@ -57,8 +57,12 @@ impl<'a> Judge<'a> {
             Expected::All(line, expects) => {
                 let fits = |expect: &Expect| runs.iter().map(|run| differs(expect, run).is_none()).collect();
                 let pairs = match_up(&expects.iter().map(fits).collect::<Vec<_>>(), runs.len());
-                let left: Vec<&RunStory> =
-                    runs.iter().enumerate().filter(|(place, _)| !pairs.contains(&Some(*place))).map(|(_, r)| *r).collect();
+                let left: Vec<&RunStory> = runs
+                    .iter()
+                    .enumerate()
+                    .filter(|(place, _)| !pairs.contains(&Some(*place)))
+                    .map(|(_, r)| *r)
+                    .collect();
                 for (expect, pair) in expects.iter().zip(&pairs) {
                     self.that(pair.is_some(), expect.line, || {
                         let nearest = left.first().map(|run| came(run, differs(expect, run)));
@@ -66,7 +70,8 @@ impl<'a> Judge<'a> {
                     });
                 }
                 if runs.len() > expects.len() {
-                    let counted = if expects.len() == 1 { "1 run".to_owned() } else { format!("{} runs", expects.len()) };
+                    let counted =
+                        if expects.len() == 1 { "1 run".to_owned() } else { format!("{} runs", expects.len()) };
                     self.that(false, *line, || (counted, format!("{}: {}", runs.len(), in_a_row(&runs))));
                 }
             }
@@ -77,13 +82,13 @@ impl<'a> Judge<'a> {
     pub(super) fn item(&mut self, repo: &str, state: &State, end: &ItemEnd) {
         let number = end.number;
         let Some(item) = state.item(repo, number) else {
-            self.that(false, end.line, || (format!("{number} at the end"), "it is gone".to_owned()));
+            self.that(false, end.line, || (format!("#{number} at the end"), "it is gone".to_owned()));
             return;
         };
         if let Some(open) = end.open {
             let word = |open| if open { "open" } else { "closed" };
             self.that(item.open == open, end.line, || {
-                (format!("{number} is {}", word(open)), format!("it is {}", word(item.open)))
+                (format!("#{number} is {}", word(open)), format!("it is {}", word(item.open)))
             });
         }
         if let Some(labels) = &end.labels {
@@ -95,11 +100,13 @@ impl<'a> Judge<'a> {
             let there = sorted(&state.item_labels(repo, number));
             let wanted = sorted(labels);
             let list = |labels: &[String]| format!("labels: [{}]", labels.join(", "));
-            self.that(there == wanted, end.line, || (format!("{number} has {}", list(&wanted)), list(&there)));
+            self.that(there == wanted, end.line, || (format!("#{number} has {}", list(&wanted)), list(&there)));
         }
         if let Some(comments) = end.comments {
             let there = item.comments.len();
-            self.that(there == comments, end.line, || (format!("{number} has comments: {comments}"), there.to_string()));
+            self.that(there == comments, end.line, || {
+                (format!("#{number} has comments: {comments}"), there.to_string())
+            });
         }
     }
 
@@ -112,7 +119,7 @@ impl<'a> Judge<'a> {
         end: &ClaimEnd,
     ) {
         let name = &end.name;
-        let what = format!("claim {} of {} on {}", name.number, name.task, name.item);
+        let what = format!("claim {} of {} on #{}", name.number, name.task, name.item);
         let label = claim_key(scenario, state, comments, name)
             .and_then(|key| state.label(&scenario.repository, &label_name(key.task(), &key.digest(), name.number)));
         let Some(label) = label else {
@@ -190,7 +197,10 @@ fn differs(expect: &Expect, run: &RunStory, group: &Group, groups: &[Group], all
         ),
         says(
             expect.outcome.is_some_and(|o| run.finish.as_ref().and_then(|f| f.outcome) != Some(o)),
-            run.finish.as_ref().and_then(|f| f.outcome).map_or("there is no outcome".to_owned(), |o| format!("the outcome is {o}")),
+            run.finish
+                .as_ref()
+                .and_then(|f| f.outcome)
+                .map_or("there is no outcome".to_owned(), |o| format!("the outcome is {o}")),
         ),
     ]
     .into_iter()

@@ -37,7 +37,7 @@ impl Scenario {
         if let Some(policy) = &self.policy {
             state.set_file(repo, POLICY_PATH, policy);
         }
-        state.add_token(GUARD_TOKEN, TokenSpec::built_in(repo, Grants::of(&self.token)));
+        state.add_token(GUARD_TOKEN, TokenSpec::built_in(repo, Grants::of(&self.permissions)));
         for label in &self.before.labels {
             state.add_label(repo, label, "");
         }
@@ -47,7 +47,8 @@ impl Scenario {
         for item in &items {
             state.now = item.at;
             let labels: Vec<&str> = item.labels.iter().map(String::as_str).collect();
-            let mut spec = ItemSpec::new(&item.author, &item.title).number(item.number).body(&item.body).labels(&labels);
+            let mut spec =
+                ItemSpec::new(&item.author, &item.title).number(item.number).body(&item.body).labels(&labels);
             if item.pull_request {
                 spec = spec.pull_request(&format!("{:040x}", item.number));
                 spec.draft = item.draft;

@@ -97,8 +97,7 @@ impl<'d> Keys<'d> {
     }
 
     fn need(&self, name: &str) -> Result<&Field<'d>> {
-        self.get(name)
-            .ok_or_else(|| self.document.error_at(self.node, format!("{} says no `{name}`", self.what)))
+        self.get(name).ok_or_else(|| self.document.error_at(self.node, format!("{} says no `{name}`", self.what)))
     }
 
     fn map<T>(&self, name: &str, read: impl FnOnce(&Field<'d>) -> Result<T>) -> Result<Option<T>> {
@@ -141,7 +140,7 @@ pub(super) fn scenario(text: &str, origin: &str) -> Result<Scenario> {
             "people",
             "bots",
             "policy",
-            "token",
+            "permissions",
             "agent",
             "workflows",
             "github",
@@ -169,7 +168,7 @@ pub(super) fn scenario(text: &str, origin: &str) -> Result<Scenario> {
     };
     let policy = top.map("policy", |f| reader.policy(f))?.flatten();
     let agent = top.map("agent", |f| reader.agent(f))?.map_or_else(Agent::default, |says| Agent::default().with(&says));
-    let token = top.map("token", |f| token(&document, f))?.unwrap_or_else(default_token);
+    let permissions = top.map("permissions", |f| permissions(&document, f))?.unwrap_or_else(default_permissions);
     let workflows = reader.workflows(top.need("workflows")?, &agent)?;
     let before = top.map("github", |f| reader.before(f))?.unwrap_or_default();
     let timeline = reader.timeline(top.need("timeline")?)?;
@@ -184,7 +183,7 @@ pub(super) fn scenario(text: &str, origin: &str) -> Result<Scenario> {
         people,
         bots,
         policy,
-        token,
+        permissions,
         workflows,
         before,
         timeline,
@@ -224,7 +223,7 @@ fn bots(top: &Keys<'_>) -> Result<Vec<String>> {
 }
 
 /// What `examples/workflows` grant.
-fn default_token() -> Vec<(Scope, Access)> {
+fn default_permissions() -> Vec<(Scope, Access)> {
     vec![
         (Scope::Contents, Access::Read),
         (Scope::Actions, Access::Read),
@@ -233,7 +232,7 @@ fn default_token() -> Vec<(Scope, Access)> {
     ]
 }
 
-fn token(document: &Document<'_>, field: &Field<'_>) -> Result<Vec<(Scope, Access)>> {
+fn permissions(document: &Document<'_>, field: &Field<'_>) -> Result<Vec<(Scope, Access)>> {
     let names: Vec<&str> = Scope::ALL.iter().map(|s| s.as_str()).collect();
     let keys = Keys::of(document, field, &names)?;
     let words = [("none", None), ("read", Some(Access::Read)), ("write", Some(Access::Write))];
@@ -321,7 +320,8 @@ impl<'d> Reader<'d> {
 
     fn before(&mut self, field: &Field<'d>) -> Result<Before> {
         let keys = self.keys(field, &["issues", "pull-requests", "labels", "runs", "claims"])?;
-        let mut before = Before { labels: keys.map("labels", |f| f.texts(LINE))?.unwrap_or_default(), ..Before::default() };
+        let mut before =
+            Before { labels: keys.map("labels", |f| f.texts(LINE))?.unwrap_or_default(), ..Before::default() };
         for (name, pull_request) in [("issues", false), ("pull-requests", true)] {
             let Some(field) = keys.get(name) else { continue };
             for item in field.fields()? {
@@ -344,7 +344,9 @@ impl<'d> Reader<'d> {
     fn item_before(&mut self, field: &Field<'d>, pull_request: bool) -> Result<ItemBefore> {
         let number = key_number(field)?;
         if !self.items.insert(number) {
-            return Err(field.wrong_key(format!("{number} is there twice; issues and pull requests share their numbers")));
+            return Err(
+                field.wrong_key(format!("{number} is there twice; issues and pull requests share their numbers"))
+            );
         }
         let names = ["at", "by", "title", "body", "labels", "state", "draft", "locked", "comments"];
         let keys = self.keys(field, &names)?;
@@ -405,8 +407,19 @@ impl<'d> Reader<'d> {
 
     fn claim_before(&self, node: &'d Node) -> Result<ClaimBefore> {
         let names = [
-            "task", "issue", "pull-request", "comment", "number", "run", "attempt", "cause", "opened", "outcome",
-            "settled", "costs", "result",
+            "task",
+            "issue",
+            "pull-request",
+            "comment",
+            "number",
+            "run",
+            "attempt",
+            "cause",
+            "opened",
+            "outcome",
+            "settled",
+            "costs",
+            "result",
         ];
         let keys = Keys::read(self.document, node, "a claim", &names)?;
         let opened = self.past(keys.need("opened")?)?;
@@ -483,7 +496,10 @@ impl<'d> Reader<'d> {
         let (first, second) = (found.next(), found.next());
         if let Some(field) = second {
             return Err(field
-                .wrong_key(format!("a step does one thing, and this one does `{}` already", first.map_or("", |f| f.name)))
+                .wrong_key(format!(
+                    "a step does one thing, and this one does `{}` already",
+                    first.map_or("", |f| f.name)
+                ))
                 .with_hint("make it a step of its own; without `at:` it happens at the same time"));
         }
         let act = match (first, again) {
@@ -961,9 +977,7 @@ fn json(node: &Node) -> Value {
     match &node.kind {
         Kind::Scalar(Class::Null, _) => Value::Null,
         Kind::Scalar(Class::Bool, text) => Value::Bool(text.eq_ignore_ascii_case("true")),
-        Kind::Scalar(Class::Number, text) => {
-            serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()))
-        }
+        Kind::Scalar(Class::Number, text) => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone())),
         Kind::Scalar(Class::Text, text) => Value::String(text.clone()),
         Kind::List(items) => items.iter().map(json).collect(),
         Kind::Map(entries) => Value::Object(
