@@ -320,7 +320,8 @@ fn a_bad_file_gets_one_clear_error() {
     let mut page = String::new();
     for text in BAD.iter().map(|text| (*text).to_owned()).chain(steps) {
         let error = Scenario::parse(&text, "bad.yml").err().unwrap_or_else(|| panic!("this was read:\n{text}"));
-        page.push_str(&format!("{error}\n\n"));
+        page += &error.to_string();
+        page += "\n\n";
     }
     insta::assert_snapshot!(page);
 }
@@ -330,4 +331,15 @@ fn a_file_that_cannot_be_read_is_an_error() {
     let printed = command(&[PathBuf::from("/no/such/scenario.yml")], Format::Text, false);
     assert_eq!((printed.code, printed.out.as_str()), (1, ""));
     assert!(printed.err.starts_with("error: the scenario /no/such/scenario.yml cannot be read: "), "{}", printed.err);
+}
+
+#[test]
+fn the_scenario_in_the_documentation_holds() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/scenarios.md")).unwrap();
+    let blocks = page.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let whole: Vec<_> = blocks.filter(|block| block.contains("\ntimeline:")).collect();
+    assert_eq!(whole.len(), 1);
+    let story = story(whole[0], Order::Fair);
+    assert!(story.holds(), "{}", told(&story));
+    assert_eq!(story.held, 2);
 }
