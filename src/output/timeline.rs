@@ -94,8 +94,8 @@ impl Page<'_> {
         let time = if before == Some(entry.at) { margin.clone() } else { format!("{}  ", self.clock(entry.at)) };
         match &entry.what {
             What::Act { by, words, note } => {
-                let by = self.style.paint(Paint::Bold, &visible(by));
-                self.broken(&time, &margin, &format!("{by} {}", visible(words)));
+                let by = visible(by);
+                self.broken(&time, &margin, Some((Paint::Bold, &by)), &format!("{by} {}", visible(words)));
                 if let Some(note) = note {
                     let note = self.style.paint(Paint::Dim, &format!("({note})"));
                     self.line(&format!("{margin}{note}"));
@@ -112,13 +112,23 @@ impl Page<'_> {
     }
 
     /// A text that is broken between words so that no line is too long, with `first` before its first line and
-    /// `margin` before the others.
-    fn broken(&mut self, first: &str, margin: &str, text: &str) {
-        let room = WIDTH.saturating_sub(margin.chars().count()).max(40);
+    /// `margin` before the others, which are as wide. `lead` is painted where the text starts with it.
+    fn broken(&mut self, first: &str, margin: &str, lead: Option<(Paint, &str)>, text: &str) {
+        let room = WIDTH.saturating_sub(width(margin)).max(40);
         let mut start = first;
         for line in visible_lines(text).iter().flat_map(|line| wrapped(line, room)) {
-            self.line(&format!("{start}{line}"));
+            let painted = lead.filter(|_| start == first).and_then(|(paint, lead)| {
+                Some(format!("{}{}", self.style.paint(paint, lead), line.strip_prefix(lead)?))
+            });
+            self.line(&format!("{start}{}", painted.unwrap_or(line)));
             start = margin;
+        }
+    }
+
+    fn warnings(&mut self, margin: &str, warnings: &[String]) {
+        for warning in warnings.iter().take(super::terminal::MAX_WARNINGS) {
+            let lead = Some((Paint::Yellow, "warning:"));
+            self.broken(margin, margin, lead, &format!("warning: {}", at_most(warning, 300)));
         }
     }
 
@@ -150,28 +160,26 @@ impl Page<'_> {
         self.line(&format!("{inner}{word}  {why}{late}"));
         if report.proceeds() {
             if report.reason.is_some() {
-                self.broken(&inner, &inner, &report.message);
+                self.broken(&inner, &inner, None, &report.message);
             }
             let sign = self.style.paint(Paint::Green, "▶");
             let about = report.key.as_ref().map(|key| format!(" · {}", key.resource().in_words())).unwrap_or_default();
             self.line(&format!("{inner}{sign} the agent starts{about} · {}", run.task));
         } else {
             let (message, _) = super::terminal::message_and_next_step(report);
-            self.broken(&inner, &inner, message);
+            self.broken(&inner, &inner, None, message);
             for link in report.evidence.iter().filter(|link| is_plain_url(&link.url)) {
                 let url = self.style.paint(Paint::Dim, &link.url);
                 self.line(&format!("{inner}{url}"));
             }
         }
-        for warning in &report.warnings {
-            let word = self.style.paint(Paint::Yellow, "warning:");
-            self.broken(&inner, &inner, &format!("{word} {}", at_most(warning, 300)));
-        }
+        self.warnings(&inner, &report.warnings);
     }
 
     fn agent(&mut self, time: &str, margin: &str, run: usize, words: &str) {
         let Some(run) = self.story.runs.get(run) else { return };
-        let sign = self.style.paint(Paint::Bold, "■");
+        let outcome = run.finish.as_ref().and_then(|f| f.outcome);
+        let sign = self.style.paint(outcome.map_or(Paint::Yellow, outcome_paint), "■");
         let cost = run.finish.as_ref().and_then(|f| f.cost_cents).map(|c| format!(", for ${}", dollars(c)));
         let cost = cost.unwrap_or_default();
         self.line(&format!("{time}{sign} the agent of run {} {words}{cost}", run.id));
@@ -182,19 +190,12 @@ impl Page<'_> {
         };
         let claim = finish.claim.as_ref().map(|claim| format!("claim {} ", claim.number)).unwrap_or_default();
         let text = match finish.outcome {
-            Some(outcome) => format!(
-                "{claim}ends {}: {}",
-                self.style.paint(outcome_paint(outcome), outcome.as_str()),
-                finish.message
-            ),
+            Some(outcome) => format!("{claim}ends {outcome}: {}", finish.message),
             None => format!("{claim}is not settled: {}", finish.message),
         };
         let inner = format!("{margin}  ");
-        self.broken(&inner, &inner, &text);
-        for warning in &finish.warnings {
-            let word = self.style.paint(Paint::Yellow, "warning:");
-            self.broken(&inner, &inner, &format!("{word} {}", at_most(warning, 300)));
-        }
+        self.broken(&inner, &inner, None, &text);
+        self.warnings(&inner, &finish.warnings);
     }
 
     /// Verdicts with their number, each with its reasons.
@@ -261,8 +262,8 @@ impl Page<'_> {
             let place = if failure.line == 0 { origin } else { format!("{origin}:{}", failure.line) };
             self.out.push('\n');
             self.line(&format!("  {place}"));
-            self.broken("    expected  ", "              ", &failure.expected);
-            self.broken("    came      ", "              ", &failure.came);
+            self.broken("    expected  ", "              ", None, &failure.expected);
+            self.broken("    came      ", "              ", None, &failure.came);
         }
     }
 }
@@ -277,6 +278,13 @@ const fn outcome_paint(outcome: Outcome) -> Paint {
 
 fn many(count: usize, word: &str) -> String {
     if count == 1 { format!("{count} {word}") } else { format!("{count} {word}s") }
+}
+
+/// How many columns a text takes, colours aside.
+fn width(text: &str) -> usize {
+    let mut parts = text.split('\u{1b}');
+    let first = parts.next().map_or(0, |part| part.chars().count());
+    first + parts.map(|part| part.split_once('m').map_or(0, |(_, rest)| rest.chars().count())).sum::<usize>()
 }
 
 /// A line broken between words into lines of at most `room` characters; a word that is longer stands alone.

@@ -38,7 +38,7 @@ pub struct Scenario {
     /// The text of the policy file, if there is one.
     pub policy: Option<String>,
     /// What the guard step's token may do.
-    pub token: Vec<(Scope, Access)>,
+    pub permissions: Vec<(Scope, Access)>,
     /// The workflows that have a guard step.
     pub workflows: Vec<Workflow>,
     /// What is on GitHub before the first step.

@@ -15,4 +15,5 @@ mod config;
 mod contract;
 mod e2e;
 mod output;
+mod simulate;
 mod tools;

@@ -82,13 +82,13 @@ impl<'a> Judge<'a> {
     pub(super) fn item(&mut self, repo: &str, state: &State, end: &ItemEnd) {
         let number = end.number;
         let Some(item) = state.item(repo, number) else {
-            self.that(false, end.line, || (format!("{number} at the end"), "it is gone".to_owned()));
+            self.that(false, end.line, || (format!("#{number} at the end"), "it is gone".to_owned()));
             return;
         };
         if let Some(open) = end.open {
             let word = |open| if open { "open" } else { "closed" };
             self.that(item.open == open, end.line, || {
-                (format!("{number} is {}", word(open)), format!("it is {}", word(item.open)))
+                (format!("#{number} is {}", word(open)), format!("it is {}", word(item.open)))
             });
         }
         if let Some(labels) = &end.labels {
@@ -100,12 +100,12 @@ impl<'a> Judge<'a> {
             let there = sorted(&state.item_labels(repo, number));
             let wanted = sorted(labels);
             let list = |labels: &[String]| format!("labels: [{}]", labels.join(", "));
-            self.that(there == wanted, end.line, || (format!("{number} has {}", list(&wanted)), list(&there)));
+            self.that(there == wanted, end.line, || (format!("#{number} has {}", list(&wanted)), list(&there)));
         }
         if let Some(comments) = end.comments {
             let there = item.comments.len();
             self.that(there == comments, end.line, || {
-                (format!("{number} has comments: {comments}"), there.to_string())
+                (format!("#{number} has comments: {comments}"), there.to_string())
             });
         }
     }
@@ -119,7 +119,7 @@ impl<'a> Judge<'a> {
         end: &ClaimEnd,
     ) {
         let name = &end.name;
-        let what = format!("claim {} of {} on {}", name.number, name.task, name.item);
+        let what = format!("claim {} of {} on #{}", name.number, name.task, name.item);
         let label = claim_key(scenario, state, comments, name)
             .and_then(|key| state.label(&scenario.repository, &label_name(key.task(), &key.digest(), name.number)));
         let Some(label) = label else {

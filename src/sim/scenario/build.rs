@@ -37,7 +37,7 @@ impl Scenario {
         if let Some(policy) = &self.policy {
             state.set_file(repo, POLICY_PATH, policy);
         }
-        state.add_token(GUARD_TOKEN, TokenSpec::built_in(repo, Grants::of(&self.token)));
+        state.add_token(GUARD_TOKEN, TokenSpec::built_in(repo, Grants::of(&self.permissions)));
         for label in &self.before.labels {
             state.add_label(repo, label, "");
         }

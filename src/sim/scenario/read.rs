@@ -140,7 +140,7 @@ pub(super) fn scenario(text: &str, origin: &str) -> Result<Scenario> {
             "people",
             "bots",
             "policy",
-            "token",
+            "permissions",
             "agent",
             "workflows",
             "github",
@@ -168,7 +168,7 @@ pub(super) fn scenario(text: &str, origin: &str) -> Result<Scenario> {
     };
     let policy = top.map("policy", |f| reader.policy(f))?.flatten();
     let agent = top.map("agent", |f| reader.agent(f))?.map_or_else(Agent::default, |says| Agent::default().with(&says));
-    let token = top.map("token", |f| token(&document, f))?.unwrap_or_else(default_token);
+    let permissions = top.map("permissions", |f| permissions(&document, f))?.unwrap_or_else(default_permissions);
     let workflows = reader.workflows(top.need("workflows")?, &agent)?;
     let before = top.map("github", |f| reader.before(f))?.unwrap_or_default();
     let timeline = reader.timeline(top.need("timeline")?)?;
@@ -183,7 +183,7 @@ pub(super) fn scenario(text: &str, origin: &str) -> Result<Scenario> {
         people,
         bots,
         policy,
-        token,
+        permissions,
         workflows,
         before,
         timeline,
@@ -223,7 +223,7 @@ fn bots(top: &Keys<'_>) -> Result<Vec<String>> {
 }
 
 /// What `examples/workflows` grant.
-fn default_token() -> Vec<(Scope, Access)> {
+fn default_permissions() -> Vec<(Scope, Access)> {
     vec![
         (Scope::Contents, Access::Read),
         (Scope::Actions, Access::Read),
@@ -232,7 +232,7 @@ fn default_token() -> Vec<(Scope, Access)> {
     ]
 }
 
-fn token(document: &Document<'_>, field: &Field<'_>) -> Result<Vec<(Scope, Access)>> {
+fn permissions(document: &Document<'_>, field: &Field<'_>) -> Result<Vec<(Scope, Access)>> {
     let names: Vec<&str> = Scope::ALL.iter().map(|s| s.as_str()).collect();
     let keys = Keys::of(document, field, &names)?;
     let words = [("none", None), ("read", Some(Access::Read)), ("write", Some(Access::Write))];
