@@ -146,10 +146,10 @@ impl Step {
         step
     }
 
-    /// `finish` of a claim. Nothing answers at the API's address.
+    /// `finish` of a claim, with an API's address that is refused: nothing is sent anywhere.
     pub(super) fn finish(claim: &str) -> Self {
         let mut step = Self::new("finish");
-        step.command.arg("finish").env("RUN_GUARD_CLAIM", claim).env("GITHUB_EVENT_NAME", "issues");
+        step.command.arg("finish").env("RUN_GUARD_CLAIM", claim).env("GITHUB_API_URL", "http://ghe.example/api/v3");
         step
     }
 
