@@ -90,6 +90,9 @@ fn the_binary_writes_exactly_the_declared_outputs() {
     let step = hostile::Step::check("issues", &hostile::issue_opened()).run();
     assert_eq!(step.outputs["proceed"], "true", "{}", step.log);
     assert_eq!(step.outputs.into_keys().collect::<BTreeSet<_>>(), declared_outputs("check"));
+    let step = hostile::Step::finish("label:github.com/42/issue/731/triage#1.00000000").run();
+    assert_eq!(step.exit, 0, "a claim that cannot be settled does not fail the job: {}", step.log);
+    assert_eq!(step.outputs.into_keys().collect::<BTreeSet<_>>(), declared_outputs("finish"));
 }
 
 /// Every action file and workflow of the project.
