@@ -329,6 +329,7 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
         report.source_run_url = (self.trigger.run.run > 0).then(|| cx.run_url(self.trigger.run.run));
         report.head_sha =
             self.gathered.facts.resource.known().and_then(Option::as_ref).and_then(|r| r.head_sha.clone());
+        report.decided_at = self.world.github.server_time().map(|_| self.gathered.now());
         report.budget = budget_left(&cx, u32::from(report.proceeds()));
         report
     }

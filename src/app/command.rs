@@ -100,7 +100,8 @@ pub async fn run_check(args: &CheckArgs, env: &Env, color: bool) -> Result<Print
         }
     };
     let mut printed = Printed::default();
-    let at = world::now();
+    // Spans are told by the clock that the times are of: this machine's may be off.
+    let at = report.decided_at.unwrap_or_else(world::now);
     files.write_check(&report, at).map_err(|e| Usage::new(e, "check that the runner's files can be written"))?;
     match args.format {
         Format::Text => printed.out = terminal::check(&report, terminal::Style { color, now: at }),

@@ -39,7 +39,9 @@ impl<'a, G: GitHub, C: Clock> Patient<'a, G, C> {
             let Some(pause) = pauses.next() else { return Err(error) };
             let mut again = self.clock.now() + TimeDelta::seconds(*pause);
             if let PortError::RateLimited { retry_at, .. } = &error {
-                again = again.max(*retry_at);
+                // The time is GitHub's, and this machine's clock may be off.
+                let skew = self.github.server_time().map_or(TimeDelta::zero(), |theirs| theirs - self.clock.now());
+                again = again.max(*retry_at - skew);
             }
             if again >= self.deadline {
                 return Err(error);

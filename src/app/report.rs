@@ -33,8 +33,10 @@ pub struct CheckReport {
     pub path: Vec<Seen>,
     /// Links that show it.
     pub evidence: Vec<Link>,
-    /// When asking again may have another answer.
+    /// When asking again may have another answer, by GitHub's clock.
     pub retry_at: Option<DateTime<Utc>>,
+    /// When it was decided, by GitHub's clock; `None`: nothing was asked from GitHub.
+    pub decided_at: Option<DateTime<Utc>>,
     /// `owner/name`, if the payload could be read.
     pub repository: Option<String>,
     /// The page of the issue, pull request or comment.
@@ -80,6 +82,7 @@ impl CheckReport {
             path: Vec::new(),
             evidence: stop.evidence,
             retry_at: stop.retry_at,
+            decided_at: None,
             repository: None,
             resource_url: None,
             task,
