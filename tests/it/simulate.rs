@@ -1,6 +1,6 @@
 //! Scenarios: what the built-in one tells, what is said of a bad file, and that the same order gives the same story.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use run_guard::app::simulate::{BUILT_IN, Story, command, run};
@@ -342,4 +342,78 @@ fn the_scenario_in_the_documentation_holds() {
     let story = story(whole[0], Order::Fair);
     assert!(story.holds(), "{}", told(&story));
     assert_eq!(story.held, 2);
+}
+
+/// The types that stand at each path of a value; the items of lists are one path.
+fn types(value: &serde_json::Value, path: &str, into: &mut BTreeMap<String, BTreeSet<&'static str>>) {
+    use serde_json::Value;
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "list",
+        Value::Object(_) => "object",
+    };
+    into.entry(path.to_owned()).or_default().insert(kind);
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| types(item, &format!("{path}/*"), into)),
+        Value::Object(fields) => fields.iter().for_each(|(name, item)| types(item, &format!("{path}/{name}"), into)),
+        _ => {}
+    }
+}
+
+#[test]
+fn payloads_have_the_fields_and_types_of_githubs_own_examples() {
+    /// What GitHub sends today and its older examples do not show.
+    const NEWER: &[&str] = &[
+        "/repository/visibility",
+        "/issue/state_reason",
+        "/issue/active_lock_reason",
+        "/issue/draft",
+        "/issue/pull_request",
+        "/comment/performed_via_github_app",
+    ];
+    /// What can be null by GitHub's documentation, and never is in its examples.
+    const NULLABLE: &[&str] = &["/issue/body", "/issue/labels/*/description", "/label/description"];
+    let Some(file) = super::tools::tool("node_modules/@octokit/webhooks-examples/api.github.com/index.json") else {
+        return;
+    };
+    let index: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let mut compared = BTreeSet::new();
+    for file in examples().iter().filter(|file| !file.ends_with("odd-payloads.yml")) {
+        let story = story(&std::fs::read_to_string(file).unwrap(), Order::Fair);
+        for run in &story.runs {
+            let entry =
+                index.as_array().unwrap().iter().find(|entry| entry["name"] == run.event.name.as_str()).unwrap();
+            let theirs = entry["examples"].as_array().unwrap();
+            let (mut known, mut ours) = (BTreeMap::new(), BTreeMap::new());
+            theirs.iter().for_each(|example| types(example, "", &mut known));
+            types(&run.event.payload, "", &mut ours);
+            for (path, kinds) in &ours {
+                if NEWER.iter().any(|newer| path.starts_with(newer)) {
+                    continue;
+                }
+                if NULLABLE.contains(&path.as_str()) && kinds.contains("null") {
+                    continue;
+                }
+                let known = known.get(path).unwrap_or_else(|| panic!("{} has no {path}", run.event.name));
+                assert!(kinds.is_subset(known), "{} {path}: {kinds:?}, not {known:?}", run.event.name);
+            }
+            for part in ["issue", "comment", "label"] {
+                let Some(own) = run.event.payload.get(part) else { continue };
+                let with_part = theirs.iter().filter_map(|example| example.get(part)?.as_object());
+                let always = with_part
+                    .map(|fields| fields.keys().cloned().collect::<BTreeSet<_>>())
+                    .reduce(|a, b| a.intersection(&b).cloned().collect())
+                    .unwrap();
+                let missing: Vec<_> = always.iter().filter(|field| own.get(field.as_str()).is_none()).collect();
+                assert!(missing.is_empty(), "{} {part} lacks {missing:?}", run.event.name);
+            }
+            compared.insert(run.event.in_words());
+        }
+    }
+    for event in ["issues opened", "issues labeled", "issue_comment created", "issue_comment edited"] {
+        assert!(compared.contains(event), "{compared:?}");
+    }
 }
