@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use chrono::{DateTime, Utc};
+
 use crate::core::claim::{Claim, ClaimRead, LABEL_PREFIX, LedgerKind, Record, label_name, parse_label_name};
 use crate::core::facts::{Claims, Window, WindowClaim};
 use crate::core::key::Key;
@@ -74,7 +76,11 @@ impl<G: GitHub> Ledger for LabelLedger<'_, G> {
         // Labels come newest first, so the last of a page tells how far back the list is whole.
         window.complete_since = match &page.next {
             None => None,
-            Some(_) => page.labels.last().and_then(|l| l.created_at).or(window.complete_since),
+            // A page that does not say how old it is proves nothing complete; `None` would say that everything is.
+            Some(_) => {
+                let reached = page.labels.last().and_then(|l| l.created_at).or(window.complete_since);
+                reached.or(Some(DateTime::<Utc>::MAX_UTC))
+            }
         };
     }
 
