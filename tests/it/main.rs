@@ -13,6 +13,7 @@
 mod client;
 mod config;
 mod contract;
+mod core;
 mod e2e;
 mod output;
 mod simulate;

@@ -1,0 +1,7 @@
+//! The pure core: cases as data, and properties.
+
+mod case;
+mod decide;
+mod properties;
+mod records;
+mod text;
