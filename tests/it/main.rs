@@ -10,6 +10,7 @@
     reason = "a test fails by panicking, and reads the environment that ./scripts/test sets"
 )]
 
+mod architecture;
 mod client;
 mod config;
 mod contract;
