@@ -506,23 +506,19 @@ pub(super) fn outcome(decision: &Decision) -> String {
         Decision::Ask(question) => format!("ask {question:?}"),
         Decision::Stop { stop, .. } => format!("{} {}", stop.verdict, stop.reason),
         Decision::Claim { plan, .. } => {
-            let mut line = format!("claim {} {}", plan.number, plan.cause.as_str());
+            let mut words = vec![format!("claim {} {}", plan.number, plan.cause.as_str())];
             match &plan.rerun {
                 None => {}
-                Some(RerunId::Comment(id)) => line.push_str(&format!(" for comment {id}")),
-                Some(RerunId::Attempt(run, attempt)) => line.push_str(&format!(" for attempt {run}.{attempt}")),
+                Some(RerunId::Comment(id)) => words.push(format!("for comment {id}")),
+                Some(RerunId::Attempt(run, attempt)) => words.push(format!("for attempt {run}.{attempt}")),
                 Some(RerunId::Label(at)) => {
                     let at = DateTime::from_timestamp(i64::try_from(*at).unwrap(), 0).unwrap();
-                    line.push_str(&format!(" for label {}", at.format("%H:%M")));
+                    words.push(format!("for label {}", at.format("%H:%M")));
                 }
             }
-            if let Some(claim) = &plan.takes_over {
-                line.push_str(&format!(" over {}", claim.number));
-            }
-            if plan.rank_after {
-                line.push_str(" near");
-            }
-            line
+            words.extend(plan.takes_over.as_ref().map(|claim| format!("over {}", claim.number)));
+            words.extend(plan.rank_after.then(|| "near".to_owned()));
+            words.join(" ")
         }
     }
 }

@@ -146,13 +146,13 @@ fn reasons_are_those_of_the_table() {
     assert_eq!(Reason::parse("proceed"), None);
 }
 
-fn built(patch: Value) -> Built {
-    Situation::read(&merged(&plain(), &patch)).build().unwrap()
+fn built(patch: &Value) -> Built {
+    Situation::read(&merged(&plain(), patch)).build().unwrap()
 }
 
 #[test]
 fn the_lost_race_says_who_won() {
-    let built = built(serde_json::json!({ "second_read": { "number": 1, "run": 100 } }));
+    let built = built(&serde_json::json!({ "second_read": { "number": 1, "run": 100 } }));
     let won = |patch: Value| {
         let patch = merged(&serde_json::json!({ "second_read": { "number": 1, "run": 100 } }), &patch);
         let other = Situation::read(&merged(&plain(), &patch)).build().unwrap();
@@ -179,10 +179,10 @@ fn the_lost_race_says_who_won() {
 
 #[test]
 fn the_input_paused_and_a_deletion_need_no_read() {
-    let plain = built(serde_json::json!({}));
+    let plain = built(&serde_json::json!({}));
     assert_eq!(before_reading(&plain.trigger, false), None);
     assert_eq!(before_reading(&plain.trigger, true).map(|s| s.reason), Some(Reason::Paused));
-    let deleted = built(serde_json::json!({ "action": "deleted" }));
+    let deleted = built(&serde_json::json!({ "action": "deleted" }));
     assert_eq!(before_reading(&deleted.trigger, true).map(|s| s.reason), Some(Reason::NoRequest));
 }
 
@@ -192,7 +192,7 @@ fn near_a_cap_the_claims_are_ranked_and_the_later_ones_withdrawn() {
         "policy": { "per_hour": 2 },
         "window": [{ "opened": "14:50" }, { "opened": "14:55" }, { "opened": "14:55" }]
     });
-    let built = built(patch);
+    let built = built(&patch);
     let window = built.facts.window.known().unwrap();
     let over: Vec<bool> =
         window.claims.iter().map(|own| gates::budget::rank(&built.context(), window, own).is_some()).collect();
@@ -214,7 +214,7 @@ fn near_a_cap_the_claims_are_ranked_and_the_later_ones_withdrawn() {
 fn near_means_ten_free_places_or_fewer() {
     for (limit, near) in [(12, false), (11, true), (1, true)] {
         let patch = serde_json::json!({ "policy": { "per_hour": limit }, "window": [{ "opened": "14:59" }] });
-        let mut built = built(patch);
+        let mut built = built(&patch);
         if limit == 1 {
             built.policy.tasks.get_mut(&built.task).unwrap().budget.max_runs_per_hour = Some(2);
         }
@@ -224,7 +224,7 @@ fn near_means_ten_free_places_or_fewer() {
 
 #[test]
 fn keys_are_as_the_table_says() {
-    let key = |patch: Value| built(patch).key.to_string();
+    let key = |patch: Value| built(&patch).key.to_string();
     let comment = |body: &str| serde_json::json!({ "id": 9001, "by": "alice", "at": "14:59", "body": body });
     let commented =
         |body: &str| serde_json::json!({ "event": "issue_comment", "action": "created", "comment": comment(body) });
@@ -247,7 +247,7 @@ fn keys_are_as_the_table_says() {
 
 #[test]
 fn a_claim_that_is_taken_over_is_the_one_that_was_read() {
-    let built = built(serde_json::json!({
+    let built = built(&serde_json::json!({
         "claims": { "1": { "run": 100 } }, "holder": { "conclusion": "failure", "updated": "14:30" },
         "second_read": { "number": 1, "run": 100 }
     }));

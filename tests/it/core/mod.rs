@@ -2,6 +2,7 @@
 
 mod case;
 mod decide;
+mod execution;
 mod properties;
 mod records;
 mod text;
