@@ -65,9 +65,10 @@ fn cents(dollars: f64) -> Option<u64> {
     if !dollars.is_finite() || !(0.0..=MOST).contains(&dollars) {
         return None;
     }
-    // The string has a fixed form, so that no float is cast: `{:.4}` gives hundredths of a cent.
-    let fixed = format!("{dollars:.4}");
+    // The string has a fixed form, so that no float is cast. Nine digits are more than a price has, and few enough
+    // that what a float cannot hold exactly does not show.
+    let fixed = format!("{dollars:.9}");
     let (whole, fraction) = fixed.split_once('.')?;
-    let hundredths_of_cents = whole.parse::<u64>().ok()? * 10_000 + fraction.parse::<u64>().ok()?;
-    Some(hundredths_of_cents.div_ceil(100))
+    let billionths = whole.parse::<u64>().ok()? * 1_000_000_000 + fraction.parse::<u64>().ok()?;
+    Some(billionths.div_ceil(10_000_000))
 }

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use chrono::{DateTime, Utc};
+
 use crate::core::claim::{Claim, ClaimRead, LABEL_PREFIX, LedgerKind, Record, label_name, parse_label_name};
 use crate::core::facts::{Claims, Window, WindowClaim};
 use crate::core::key::Key;
@@ -72,10 +74,9 @@ impl<G: GitHub> Ledger for LabelLedger<'_, G> {
             }
         }
         // Labels come newest first, so the last of a page tells how far back the list is whole.
-        window.complete_since = match &page.next {
-            None => None,
-            Some(_) => page.labels.last().and_then(|l| l.created_at).or(window.complete_since),
-        };
+        // A page that does not say how old it is proves nothing complete; `None` would say that everything is.
+        let reached = page.labels.last().and_then(|l| l.created_at).or(window.complete_since);
+        window.complete_since = page.next.as_ref().map(|_| reached.unwrap_or(DateTime::<Utc>::MAX_UTC));
     }
 
     async fn create(&self, repo: &RepoName, key: &Key, number: u32, record: &Record) -> Result<Created, PortError> {

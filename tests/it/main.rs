@@ -10,9 +10,11 @@
     reason = "a test fails by panicking, and reads the environment that ./scripts/test sets"
 )]
 
+mod architecture;
 mod client;
 mod config;
 mod contract;
+mod core;
 mod e2e;
 mod output;
 mod simulate;

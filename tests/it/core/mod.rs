@@ -1,0 +1,8 @@
+//! The pure core: cases as data, and properties.
+
+mod case;
+mod decide;
+mod execution;
+mod properties;
+mod records;
+mod text;
