@@ -55,6 +55,8 @@ pub enum ApiError {
     BadCredentials,
     /// 401: there is no token, and the endpoint needs one.
     NoCredentials,
+    /// 403: the request does not say which program makes it.
+    NoUserAgent,
     /// 403: the token has not the permission. The flag tells a personal access token.
     NotAccessible {
         /// Whether the token is a personal access token.
@@ -111,7 +113,7 @@ impl ApiError {
         match self {
             Self::BadJson => 400,
             Self::BadCredentials | Self::NoCredentials => 401,
-            Self::NotAccessible { .. } | Self::Locked => 403,
+            Self::NoUserAgent | Self::NotAccessible { .. } | Self::Locked => 403,
             Self::NotFound | Self::NoSuchLabel => 404,
             Self::Deleted => 410,
             Self::Invalid(_) | Self::Unprocessable(_) => 422,
@@ -125,6 +127,7 @@ impl ApiError {
             Self::BadJson => "Problems parsing JSON",
             Self::BadCredentials => "Bad credentials",
             Self::NoCredentials => "Requires authentication",
+            Self::NoUserAgent => "Request forbidden by administrative rules: a User-Agent header is required",
             Self::NotAccessible { personal: false } => "Resource not accessible by integration",
             Self::NotAccessible { personal: true } => "Resource not accessible by personal access token",
             Self::Locked => "Unable to create comment because issue is locked.",

@@ -25,6 +25,8 @@ pub enum Op {
     ListItemLabels,
     /// Read an issue or pull request.
     GetIssue,
+    /// Open an issue.
+    CreateIssue,
     /// List issues and pull requests.
     ListIssues,
     /// List an item's comments.
@@ -69,6 +71,7 @@ impl Op {
                 | Self::DeleteLabel
                 | Self::AddLabels
                 | Self::RemoveLabel
+                | Self::CreateIssue
                 | Self::CreateComment
                 | Self::UpdateComment
                 | Self::ReactIssue
@@ -80,7 +83,12 @@ impl Op {
     pub const fn creates_content(self) -> bool {
         matches!(
             self,
-            Self::CreateLabel | Self::AddLabels | Self::CreateComment | Self::ReactIssue | Self::ReactComment
+            Self::CreateLabel
+                | Self::AddLabels
+                | Self::CreateIssue
+                | Self::CreateComment
+                | Self::ReactIssue
+                | Self::ReactComment
         )
     }
 
@@ -97,6 +105,7 @@ impl Op {
             Self::RemoveLabel => "remove-label",
             Self::ListItemLabels => "list-item-labels",
             Self::GetIssue => "get-issue",
+            Self::CreateIssue => "create-issue",
             Self::ListIssues => "list-issues",
             Self::ListComments => "list-comments",
             Self::GetComment => "get-comment",

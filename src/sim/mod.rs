@@ -1,12 +1,20 @@
 //! The embedded GitHub: a GitHub in memory, for `simulate`, for models and for tests.
 //!
 //! [`World`] is what GitHub stores, as plain data, with every read and the one rule of who may do what. [`State`] is
-//! the GitHub around it: its clock, tokens, rate limits, faults, and every write. [`port::InProcess`] is a
-//! thin face of it, which checks no permission and no limit of its own.
+//! the GitHub around it: its clock, tokens, rate limits, faults, and every write. [`port::InProcess`] and,
+//! behind loopback HTTP, `http` are two thin faces of it: neither checks a permission or a limit of its own.
 
 mod error;
 mod fault;
+#[cfg(feature = "serve")]
+mod graphql;
+#[cfg(feature = "serve")]
+pub mod http;
+#[cfg(feature = "serve")]
+mod json;
 pub mod port;
+#[cfg(feature = "serve")]
+mod record;
 pub mod scenario;
 pub mod schedule;
 mod state;

@@ -1,6 +1,6 @@
 //! The GitHub around the [`World`]: its clock, tokens, rate limits, faults and counts, and every write.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -232,11 +232,14 @@ pub struct State {
     pub history_kept: usize,
     /// Faults that wait for their call. The first that fits is taken.
     pub faults: Vec<Planned>,
+    /// GraphQL fields that are refused to everyone, each as `Type.field`.
+    pub denied_fields: BTreeSet<String>,
     world: Arc<World>,
     history: VecDeque<Arc<World>>,
     tokens: BTreeMap<String, Token>,
     ids: Ids,
     calls: Vec<CallInfo>,
+    struck: usize,
     writes: Vec<Write>,
 }
 
@@ -256,11 +259,13 @@ impl State {
             content_per_minute: None,
             history_kept: 16,
             faults: Vec::new(),
+            denied_fields: BTreeSet::new(),
             world: Arc::new(World::default()),
             history: VecDeque::new(),
             tokens: BTreeMap::new(),
             ids: Ids(1_000_000),
             calls: Vec::new(),
+            struck: 0,
             writes: Vec::new(),
         };
         state.add_user_with_id("github-actions[bot]", ActorKind::Bot, 41_898_282);
@@ -355,32 +360,7 @@ impl State {
     pub fn open_issue(&mut self, full: &str, spec: ItemSpec) -> u64 {
         self.know(&spec.author);
         let now = self.stamp();
-        self.edit(full, |repo, ids| {
-            let number = spec.number.unwrap_or_else(|| repo.items.keys().next_back().map_or(1, |last| last + 1));
-            let item = Item {
-                number,
-                id: ids.fresh(),
-                is_pull_request: spec.head_sha.is_some(),
-                title: spec.title,
-                body: (!spec.body.is_empty()).then_some(spec.body),
-                open: true,
-                draft: spec.draft,
-                merged: false,
-                locked: false,
-                author: (!spec.author.is_empty()).then(|| spec.author.clone()),
-                labels: Vec::new(),
-                label_events: Vec::new(),
-                comments: Vec::new(),
-                reactions: Vec::new(),
-                head_sha: spec.head_sha,
-                created_at: now,
-                updated_at: now,
-                closed_at: None,
-            };
-            repo.items.insert(number, item);
-            put_labels(repo, ids, now, number, &spec.labels, &spec.author);
-            number
-        })
+        self.edit(full, |repo, ids| insert_item(repo, ids, now, spec))
     }
 
     /// Changes an issue or pull request in any way; `None` if there is none of that number.
@@ -593,6 +573,11 @@ impl State {
         self.calls.clear();
     }
 
+    /// How many calls were struck by a fault.
+    pub const fn struck(&self) -> usize {
+        self.struck
+    }
+
     /// Every API write that took effect, in order.
     pub fn writes(&self) -> &[Write] {
         &self.writes
@@ -633,6 +618,7 @@ impl State {
         else {
             return Answer::Answered(self.admit(token, op, 0).and_then(|session| run(self, &session)));
         };
+        self.struck += 1;
         let stale = if let Fault::Stale(writes) = fault { writes } else { 0 };
         let outcome = fault.has_effect().then(|| self.admit(token, op, stale).and_then(|session| run(self, &session)));
         match (fault, outcome) {
@@ -661,7 +647,9 @@ impl State {
         let token = self.tokens.get_mut(name).ok_or(ApiError::BadCredentials)?;
         if op != Op::RateLimit {
             if rate.remaining() == 0 {
-                return Err(ApiError::RateLimited { status: 403, retry_after: None, reset: Some(rate.reset) });
+                // GraphQL tells it with status 200.
+                let status = if op == Op::Graphql { 200 } else { 403 };
+                return Err(ApiError::RateLimited { status, retry_after: None, reset: Some(rate.reset) });
             }
             let counted = if op == Op::Graphql { &mut token.graphql } else { &mut token.core };
             *counted = Rate { used: rate.used + 1, ..rate };
@@ -813,6 +801,36 @@ impl State {
             let item = repo.items.get(&number).ok_or(ApiError::NotFound)?;
             Ok(repo.labels_of(item).cloned().collect())
         })
+    }
+
+    /// Opens an issue.
+    pub fn create_issue(
+        &mut self,
+        session: &Session,
+        repo: &RepoName,
+        title: &str,
+        body: &str,
+        labels: &[String],
+    ) -> Result<Item, ApiError> {
+        let found = self.world.visible(&session.caller, repo)?;
+        self.world.allow(&session.caller, found, Scope::Issues, Access::Write, Permission::Read)?;
+        let full = found.full_name();
+        if title.trim().is_empty() {
+            return Err(ApiError::field("Issue", Code::MissingField, "title"));
+        }
+        for name in labels {
+            check_label(Some(name), None, None)?;
+        }
+        let now = self.stamp();
+        let spec = ItemSpec { labels: labels.to_vec(), ..ItemSpec::new(&session.caller.login, title).body(body) };
+        let item = self.commit(session, &full, None, title, |repo, ids| {
+            let number = insert_item(repo, ids, now, spec);
+            repo.items.get(&number).cloned().ok_or(ApiError::NotFound)
+        })?;
+        if let Some(write) = self.writes.last_mut() {
+            write.number = Some(item.number);
+        }
+        Ok(item)
     }
 
     /// Writes a comment.
@@ -1088,6 +1106,33 @@ fn take_label(repo: &mut Repository, ids: &mut Ids, now: DateTime<Utc>, number: 
         at: now,
     });
     true
+}
+
+fn insert_item(repo: &mut Repository, ids: &mut Ids, now: DateTime<Utc>, spec: ItemSpec) -> u64 {
+    let number = spec.number.unwrap_or_else(|| repo.items.keys().next_back().map_or(1, |last| last + 1));
+    let item = Item {
+        number,
+        id: ids.fresh(),
+        is_pull_request: spec.head_sha.is_some(),
+        title: spec.title,
+        body: (!spec.body.is_empty()).then_some(spec.body),
+        open: true,
+        draft: spec.draft,
+        merged: false,
+        locked: false,
+        author: (!spec.author.is_empty()).then(|| spec.author.clone()),
+        labels: Vec::new(),
+        label_events: Vec::new(),
+        comments: Vec::new(),
+        reactions: Vec::new(),
+        head_sha: spec.head_sha,
+        created_at: now,
+        updated_at: now,
+        closed_at: None,
+    };
+    repo.items.insert(number, item);
+    put_labels(repo, ids, now, number, &spec.labels, &spec.author);
+    number
 }
 
 fn insert_comment(

@@ -17,5 +17,7 @@ mod contract;
 mod core;
 mod e2e;
 mod output;
+mod requests;
 mod simulate;
+mod support;
 mod tools;

@@ -1,0 +1,340 @@
+//! How many requests each path takes, counted in the loopback GitHub, and what the binary makes of each answer to the
+//! creation of a claim.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use run_guard::core::facts::Permission;
+use run_guard::core::identity::ActorKind;
+use run_guard::sim::http::Server;
+use run_guard::sim::{Fault, ItemSpec, Op, Planned, State, TokenSpec};
+use serde_json::{Value, json};
+
+use crate::support::{Ended, run_guard, start_server};
+
+const REPO: &str = "acme/app";
+const RUN: u64 = 8_812_345;
+/// Looked for in everything that is captured.
+const TOKEN: &str = "ghs_canary0123456789abcdefghijklmnop";
+const GRANTS: &str = "actions: read, contents: read, issues: write, pull-requests: read";
+const POLICY: &str = "\
+max-runs-per-hour: 50
+tasks:
+  investigate:
+    trigger-labels: [security]
+";
+
+fn start() -> DateTime<Utc> {
+    DateTime::parse_from_rfc3339("2026-03-02T09:00:00Z").unwrap().to_utc()
+}
+
+/// A repository with an issue, so many comments by people, a policy, and two runs.
+fn github(comments: usize) -> State {
+    let mut state = State::new(start());
+    state.add_repo(REPO, 42);
+    state.grant(REPO, "alice", Permission::Write);
+    state.add_user("mallory", ActorKind::User);
+    state.set_file(REPO, ".github/run-guard.yml", POLICY);
+    state.open_issue(REPO, ItemSpec::new("alice", "Tokens in the log").number(731).labels(&["security"]));
+    for n in 0..comments {
+        state.comment(REPO, 731, "mallory", &format!("me too, {n}")).unwrap();
+    }
+    state.add_token(TOKEN, TokenSpec::built_in(REPO, GRANTS.parse().unwrap()));
+    for run in [RUN, RUN + 1] {
+        state.add_run(REPO, run, "issues", "alice");
+    }
+    state.now += TimeDelta::minutes(1);
+    state
+}
+
+fn payload(action: &str, sender: &Value) -> Value {
+    json!({
+        "action": action,
+        "issue": {"number": 731, "title": "Tokens in the log", "body": null, "state": "open",
+                  "user": {"login": "alice", "type": "User"}, "labels": [{"name": "security"}],
+                  "html_url": "https://github.com/acme/app/issues/731"},
+        "label": {"name": "security"},
+        "repository": {"id": 42, "full_name": REPO},
+        "sender": sender,
+    })
+}
+
+fn alice() -> Value {
+    json!({"login": "alice", "type": "User", "id": 7})
+}
+
+/// A folder with a payload and the runner's files, and the server that the binary is pointed at.
+struct Step<'a> {
+    folder: tempfile::TempDir,
+    server: &'a Server,
+    run: u64,
+    attempt: u32,
+}
+
+impl<'a> Step<'a> {
+    fn new(server: &'a Server, payload: &Value) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("event.json"), payload.to_string()).unwrap();
+        Self { folder, server, run: RUN, attempt: 1 }
+    }
+
+    fn of_run(mut self, run: u64, attempt: u32) -> Self {
+        (self.run, self.attempt) = (run, attempt);
+        self
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs the binary as a step does and gives what it wrote. The token stands nowhere in it.
+    async fn ends(&self, args: &[&str]) -> Ended {
+        let mut command = run_guard();
+        command
+            .args(args)
+            .env("GITHUB_ACTIONS", "true")
+            .env("GITHUB_EVENT_PATH", self.file("event.json"))
+            .env("GITHUB_EVENT_NAME", "issues")
+            .env("GITHUB_REPOSITORY", REPO)
+            .env("GITHUB_RUN_ID", self.run.to_string())
+            .env("GITHUB_RUN_ATTEMPT", self.attempt.to_string())
+            .env("GITHUB_TRIGGERING_ACTOR", "alice")
+            .env("GITHUB_API_URL", self.server.base_url())
+            .env("GITHUB_GRAPHQL_URL", self.server.graphql_url())
+            .env("GITHUB_SERVER_URL", "https://github.com")
+            .env("GITHUB_TOKEN", TOKEN)
+            .env("GITHUB_OUTPUT", self.file("output"))
+            .env("GITHUB_STEP_SUMMARY", self.file("summary"));
+        let ended = Ended::of(command).await;
+        for text in [&ended.out, &ended.err, &self.read("output"), &self.read("summary")] {
+            assert!(!text.contains(TOKEN), "the token is in\n{text}");
+        }
+        ended
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.file(name)).unwrap_or_default()
+    }
+
+    /// The verdict and reason that a check ends with.
+    async fn check(&self, more: &[&str]) -> (String, String, Value) {
+        let args = [&["check", "--task", "investigate", "--format", "json", "--verbose"], more].concat();
+        let ended = self.ends(&args).await;
+        let json = ended.out.rsplit_once("\n::").map_or(ended.out.as_str(), |(json, _)| json);
+        let value: Value = serde_json::from_str(json).unwrap_or_else(|e| panic!("{e}\n{}\n{}", ended.out, ended.err));
+        let word = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        (word("verdict"), word("reason"), value)
+    }
+}
+
+/// The requests since the last look, without the one that is asked at the same time.
+fn requests(server: &Server) -> Vec<Op> {
+    let mut state = server.state();
+    let ops = state.calls().iter().map(|call| call.op).collect();
+    state.forget_calls();
+    ops
+}
+
+#[tokio::test]
+async fn each_path_takes_its_requests_whatever_the_number_of_comments() {
+    for comments in [10, 1_000, 10_000] {
+        let server = start_server(github(comments)).await;
+
+        // An agent's event is refused on facts alone.
+        let agent = json!({"login": "claude[bot]", "type": "Bot", "id": 209_825_114});
+        let (verdict, reason, _) = Step::new(&server, &payload("labeled", &agent)).check(&[]).await;
+        assert_eq!((verdict.as_str(), reason.as_str()), ("skip", "loop-self"));
+        assert_eq!(requests(&server), [Op::Graphql], "{comments} comments: a skip on facts");
+
+        // What payload and inputs alone decide takes none.
+        let (_, reason, _) = Step::new(&server, &payload("opened", &alice())).check(&["--paused"]).await;
+        assert_eq!(reason, "paused");
+        assert_eq!(requests(&server), [], "{comments} comments: decided by an input");
+
+        // A person's permission is asked at the same time as the facts; then the claim is made.
+        let (verdict, _, value) = Step::new(&server, &payload("opened", &alice())).check(&[]).await;
+        assert_eq!(verdict, "proceed");
+        let mut accept = requests(&server);
+        accept.sort();
+        let mut expected = [Op::Graphql, Op::Permission, Op::CreateLabel];
+        expected.sort();
+        assert_eq!(accept, expected, "{comments} comments: an accept");
+
+        // The run that holds the claim is looked up.
+        let (_, reason, _) =
+            Step::new(&server, &payload("labeled", &alice())).of_run(RUN + 1, 1).check(&[]).await;
+        assert_eq!(reason, "in-progress");
+        assert_eq!(requests(&server).len(), 3, "{comments} comments: in progress");
+
+        // `finish` reads, settles and labels.
+        let step = Step::new(&server, &payload("opened", &alice()));
+        let claim = value["claim"].as_str().unwrap();
+        step.ends(&["finish", "--claim", claim, "--step-outcome", "success"]).await;
+        let finish = requests(&server);
+        assert!(finish.len() <= 6, "{comments} comments: finish took {finish:?}");
+        assert_eq!(finish.len(), 3, "{comments} comments: finish took {finish:?}");
+
+        // A skip with a person's permission.
+        let (_, reason, _) =
+            Step::new(&server, &payload("opened", &alice())).of_run(RUN + 1, 1).check(&[]).await;
+        assert_eq!(reason, "already-done");
+        assert_eq!(requests(&server).len(), 2, "{comments} comments: already done");
+    }
+}
+
+#[tokio::test]
+async fn near_a_cap_an_accept_takes_a_page_more_and_the_cap_holds() {
+    let mut state = github(0);
+    state.set_file(REPO, ".github/run-guard.yml", "max-runs-per-hour: 1");
+    for number in [732, 733] {
+        state.open_issue(REPO, ItemSpec::new("alice", "Another").number(number));
+    }
+    let server = start_server(state).await;
+    let (verdict, _, _) = Step::new(&server, &payload("opened", &alice())).check(&[]).await;
+    assert_eq!(verdict, "proceed");
+    assert_eq!(requests(&server).len(), 4);
+
+    // The facts are older than that claim, so the cap shows only when the claims are ranked.
+    let mut other = payload("opened", &alice());
+    other["issue"]["number"] = json!(732);
+    server.state().now += TimeDelta::seconds(5);
+    server.state().plan(Planned::next(Op::Graphql, Fault::Stale(1)));
+    let (verdict, reason, _) = Step::new(&server, &other).of_run(RUN + 1, 1).check(&[]).await;
+    assert_eq!((verdict.as_str(), reason.as_str()), ("defer", "budget-hour"));
+    let outcome = server.state().labels(REPO).iter().filter(|l| l.description.as_deref().unwrap_or_default().contains(" wd@")).count();
+    assert_eq!(outcome, 1, "the claim that was over the cap is withdrawn");
+
+    other["issue"]["number"] = json!(733);
+    requests(&server);
+    let (_, reason, value) = Step::new(&server, &other).of_run(RUN + 1, 2).check(&[]).await;
+    assert_eq!((reason.as_str(), &value["retry_at"]), ("budget-hour", &json!("2026-03-02T10:01:00Z")));
+    assert_eq!(requests(&server).len(), 2);
+}
+
+#[tokio::test]
+async fn a_lost_race_takes_two_requests_more_than_a_skip() {
+    let server = start_server(github(10)).await;
+    let (verdict, _, _) = Step::new(&server, &payload("opened", &alice())).check(&[]).await;
+    assert_eq!(verdict, "proceed");
+    requests(&server);
+
+    // The facts are older than the claim, so this run tries to create what is there already.
+    server.state().plan(Planned::next(Op::Graphql, Fault::Stale(1)));
+    let (verdict, reason, value) =
+        Step::new(&server, &payload("labeled", &alice())).of_run(RUN + 1, 1).check(&[]).await;
+    assert_eq!((verdict.as_str(), reason.as_str()), ("skip", "in-progress"));
+    assert!(value["evidence"].to_string().contains("/actions/runs/8812345"), "{value}");
+    let ops = requests(&server);
+    assert_eq!(ops.len(), 4, "{ops:?}");
+    assert_eq!(ops[2..], [Op::CreateLabel, Op::GetLabel]);
+}
+
+/// The claims there are, by name.
+fn claims(server: &Server) -> Vec<String> {
+    let state = server.state();
+    state.labels(REPO).iter().map(|l| l.name.clone()).filter(|name| name.starts_with("rg:")).collect()
+}
+
+#[tokio::test]
+async fn an_answer_to_the_creation_that_is_lost_starts_the_agent_once() {
+    for effect in [true, false] {
+        for fault in [Fault::Lost { effect }, Fault::Server { status: 502, effect }] {
+            let server = start_server(github(0)).await;
+            server.state().plan(Planned::next(Op::CreateLabel, fault.clone()));
+            let (verdict, _, value) = Step::new(&server, &payload("opened", &alice())).check(&[]).await;
+            assert_eq!(verdict, "proceed", "{fault:?}: {value}");
+            assert_eq!(claims(&server).len(), 1, "{fault:?}");
+            let (_, reason, _) =
+                Step::new(&server, &payload("labeled", &alice())).of_run(RUN + 1, 1).check(&[]).await;
+            assert_eq!(reason, "in-progress", "{fault:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_github_refuses_is_an_error_with_its_words_and_the_permission_to_grant() {
+    let refused = |grants: &'static str| async move {
+        let mut state = github(0);
+        // What is public may be read with any token.
+        state.make_private(REPO);
+        state.add_token(TOKEN, TokenSpec::built_in(REPO, grants.parse().unwrap()));
+        let server = start_server(state).await;
+        let step = Step::new(&server, &payload("opened", &alice()));
+        let ended = step.ends(&["check", "--task", "investigate"]).await;
+        assert_eq!(ended.code, 1, "{}", ended.out);
+        assert_eq!(claims(&server), [""; 0]);
+        ended.out + &step.read("output")
+    };
+    let out = refused("actions: read, contents: read, issues: read, pull-requests: read").await;
+    assert!(out.contains("Resource not accessible by integration"), "{out}");
+    assert!(out.contains("POST /repos/acme/app/labels"), "{out}");
+    assert!(out.contains("issues: write"), "{out}");
+    assert!(out.contains("ledger-denied"), "{out}");
+
+    // A policy that cannot be read is no "no policy".
+    let out = refused("actions: read, issues: write, pull-requests: read").await;
+    assert!(out.contains("policy-unreadable"), "{out}");
+    assert!(out.contains("contents: read"), "{out}");
+}
+
+#[tokio::test]
+async fn a_github_that_does_not_answer_defers_unless_on_error_says_otherwise() {
+    for (on_error, verdict, code) in
+        [("", "defer", 0), ("stop", "error", 1), ("skip", "skip", 0), ("proceed", "proceed", 0)]
+    {
+        let server = start_server(github(0)).await;
+        server.state().plan(Planned::always(Op::Graphql, Fault::Server { status: 502, effect: false }));
+        let step = Step::new(&server, &payload("opened", &alice()));
+        let ended =
+            step.ends(&["check", "--task", "investigate", "--deadline", "1s", "--on-error", on_error]).await;
+        assert_eq!(ended.code, code, "{on_error}: {}", ended.out);
+        let output = step.read("output");
+        assert!(output.contains(&format!("\n{verdict}\n")), "{on_error}: {output}");
+        assert!(output.contains("\nledger-unreachable\n"), "{on_error}: {output}");
+        if on_error == "proceed" {
+            assert!(ended.out.contains("without a claim"), "{}", ended.out);
+        }
+        assert_eq!(claims(&server), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn a_rate_limit_says_when_to_ask_again() {
+    let server = start_server(github(0)).await;
+    let limited = Fault::RateLimited { status: 403, retry_after: None, reset_in: Some(540) };
+    server.state().plan(Planned::always(Op::Graphql, limited));
+    let (verdict, reason, value) = Step::new(&server, &payload("opened", &alice())).check(&[]).await;
+    assert_eq!((verdict.as_str(), reason.as_str()), ("defer", "ledger-unreachable"));
+    assert_eq!(value["retry_at"], "2026-03-02T09:10:00Z");
+}
+
+#[tokio::test]
+async fn the_token_is_in_no_output_at_any_verbosity_and_no_failure() {
+    let faults = [
+        Fault::Lost { effect: false },
+        Fault::Server { status: 500, effect: false },
+        Fault::Denied,
+        Fault::RateLimited { status: 429, retry_after: Some(600), reset_in: None },
+    ];
+    for fault in faults {
+        for op in [Op::Graphql, Op::Permission, Op::CreateLabel] {
+            for verbosity in [&["--format", "text"][..], &["--verbose"], &["--format", "json", "--verbose"]] {
+                let server = start_server(github(0)).await;
+                server.state().plan(Planned::always(op, fault.clone()));
+                let args = [&["check", "--task", "investigate", "--deadline", "1s"], verbosity].concat();
+                // `ends` looks for it in all that the step wrote.
+                let ended = Step::new(&server, &payload("opened", &alice())).ends(&args).await;
+                assert!(!ended.out.is_empty());
+            }
+        }
+    }
+    // A token that GitHub does not know, and one that cannot stand in a header.
+    let server = start_server(github(0)).await;
+    for bad in ["ghs_canary_unknown", "ghs_canary\u{7f}bad", "ghs_canary\nbad"] {
+        let step = Step::new(&server, &payload("opened", &alice()));
+        let ended = step.ends(&["check", "--task", "investigate", "--verbose", "--token", bad]).await;
+        assert_eq!(ended.code, 1, "{}", ended.out);
+        let written = [ended.out, ended.err, step.read("output"), step.read("summary")].concat();
+        assert!(!written.contains("ghs_canary"), "{written}");
+    }
+}
