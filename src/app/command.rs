@@ -436,7 +436,34 @@ async fn finish_report(
 ///
 /// # Errors
 ///
-/// A flag that cannot be carried out.
-pub fn run_simulate(args: &crate::cli::SimulateArgs, color: bool) -> Result<Printed, Usage> {
+/// The address to serve on is none of this machine alone, or there is more than one scenario to serve.
+#[cfg_attr(not(feature = "serve"), expect(clippy::unused_async, reason = "only the server waits for something"))]
+pub async fn run_simulate(args: &crate::cli::SimulateArgs, color: bool) -> Result<Printed, Usage> {
+    #[cfg(feature = "serve")]
+    if let Some(address) = args.serve {
+        return serve(address, &args.files).await;
+    }
     Ok(super::simulate::command(&args.files, args.format, color))
+}
+
+#[cfg(feature = "serve")]
+async fn serve(address: std::net::SocketAddr, files: &[std::path::PathBuf]) -> Result<Printed, Usage> {
+    if !address.ip().is_loopback() {
+        let sentence = format!("`--serve {address}` would show the embedded GitHub to others");
+        return Err(Usage::new(sentence, "serve on 127.0.0.1, such as `--serve 127.0.0.1:4010`"));
+    }
+    if files.len() > 1 {
+        return Err(Usage::new("`--serve` serves one scenario", "name one file, or none for the one that is built in"));
+    }
+    let scenario = super::simulate::scenarios(files).pop().unwrap_or_else(|| Err(String::new()));
+    let err = match scenario {
+        Err(error) => error,
+        Ok(scenario) => {
+            match super::simulate::serve::until_interrupted(&scenario, address, &mut std::io::stdout()).await {
+                Ok(()) => String::new(),
+                Err(error) => format!("error: {address} cannot be served: {error}\n"),
+            }
+        }
+    };
+    Ok(Printed { out: String::new(), err, code: 1 })
 }

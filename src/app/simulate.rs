@@ -3,6 +3,8 @@
 
 mod act;
 mod judge;
+#[cfg(feature = "serve")]
+pub mod serve;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -34,7 +36,7 @@ use crate::sim::scenario::{
     Act, Agent, AgentEnd, AgentSays, Delivery, Expected, GUARD_TOKEN, Reference, Scenario, Step,
 };
 use crate::sim::schedule::{Order, Scheduler, TooManyTurns};
-use crate::sim::webhook::{Event, Webhook, overlay};
+use crate::sim::webhook::{Event, Webhook};
 
 use judge::Judge;
 
@@ -270,17 +272,10 @@ impl Engine {
             _ => {
                 let (words, mut events) = self.act(step);
                 for event in &mut events {
-                    if let Some(name) = &step.event {
-                        event.name.clone_from(name);
-                    }
-                    if let Some(payload) = &step.payload {
-                        overlay(&mut event.payload, payload);
-                        let action = event.payload.get("action").and_then(serde_json::Value::as_str);
-                        event.action = action.unwrap_or_default().to_owned();
-                    }
+                    event.change(step.event.as_deref(), step.payload.as_ref());
                 }
                 if let (Act::Comment { .. }, Some(name)) = (&step.act, &step.id)
-                    && let Some(id) = events.first().and_then(|e| e.payload.pointer("/comment/id")?.as_u64())
+                    && let Some(id) = events.first().and_then(Event::comment_id)
                 {
                     self.book.borrow_mut().comments.insert(name.clone(), id);
                 }
@@ -729,7 +724,7 @@ pub fn command(files: &[std::path::PathBuf], format: Format, color: bool) -> Pri
 }
 
 /// The scenarios that are named, or the one that is built in; what cannot be read as its whole error message.
-fn scenarios(files: &[std::path::PathBuf]) -> Vec<Result<Scenario, String>> {
+pub fn scenarios(files: &[std::path::PathBuf]) -> Vec<Result<Scenario, String>> {
     let parse = |text: &str, name: &str| Scenario::parse(text, name).map_err(|error| format!("error: {error}\n"));
     if files.is_empty() {
         return vec![parse(BUILT_IN.1, BUILT_IN.0)];

@@ -24,6 +24,23 @@ impl Event {
     pub fn in_words(&self) -> String {
         format!("{} {}", self.name, self.action).trim_end().to_owned()
     }
+
+    /// Takes another name, and puts values over the payload.
+    pub fn change(&mut self, name: Option<&str>, payload: Option<&Value>) {
+        if let Some(name) = name {
+            name.clone_into(&mut self.name);
+        }
+        if let Some(payload) = payload {
+            overlay(&mut self.payload, payload);
+            let action = self.payload.get("action").and_then(Value::as_str);
+            self.action = action.unwrap_or_default().to_owned();
+        }
+    }
+
+    /// The id of the comment that it is about.
+    pub fn comment_id(&self) -> Option<u64> {
+        self.payload.pointer("/comment/id")?.as_u64()
+    }
 }
 
 /// Makes the payloads of one repository's events.

@@ -417,3 +417,71 @@ fn payloads_have_the_fields_and_types_of_githubs_own_examples() {
         assert!(compared.contains(event), "{compared:?}");
     }
 }
+
+/// The server that a test started, which ends with the test.
+struct Served(std::process::Child);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The binary in a world of its own.
+fn run_guard(folder: &std::path::Path) -> std::process::Command {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_run-guard"));
+    command.env_clear().env("TMPDIR", folder).current_dir(folder);
+    command
+}
+
+#[test]
+fn what_is_served_can_be_tried_as_the_directions_say() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = run_guard(folder.path());
+    server.args(["simulate", "--serve", "127.0.0.1:0"]).stdout(Stdio::piped());
+    let mut process = Served(server.spawn().unwrap());
+    let mut directions = Vec::new();
+    for line in BufReader::new(process.0.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        let is_last = line.trim_start().starts_with("joe ");
+        directions.push(line);
+        if is_last {
+            break;
+        }
+    }
+    let exports: Vec<(&str, &str)> =
+        directions.iter().filter_map(|line| line.trim().strip_prefix("export ")?.split_once('=')).collect();
+    assert_eq!(exports.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["GITHUB_API_URL", "GITHUB_TOKEN"]);
+    let mut answers = Vec::new();
+    for lines in directions.windows(2).filter(|lines| lines[0].trim_start().starts_with("GITHUB_RUN_ID=")) {
+        let call = format!("{} {}", lines[0].trim().trim_end_matches('\\'), lines[1].trim());
+        let (run, rest) = call.split_once(" run-guard ").unwrap();
+        let mut check = run_guard(folder.path());
+        check.envs(exports.iter().copied()).env("GITHUB_RUN_ID", run.split_once('=').unwrap().1);
+        let output = check.args(rest.split_whitespace()).output().unwrap();
+        answers.push(String::from_utf8(output.stdout).unwrap().lines().next().unwrap_or_default().to_owned());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert_eq!(
+        answers,
+        ["proceed  claim 1   acme/app issue 731 · investigate", "skip  in-progress   acme/app issue 731 · investigate",]
+    );
+}
+
+#[test]
+fn an_embedded_github_is_shown_to_this_machine_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    for (args, part) in [
+        (["simulate", "--serve", "0.0.0.0:0"].as_slice(), "would show the embedded GitHub to others"),
+        (&["simulate", "--serve", "127.0.0.1:0", "a.yml", "b.yml"], "`--serve` serves one scenario"),
+    ] {
+        let output = run_guard(folder.path()).args(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains(part), "{error}");
+    }
+}
