@@ -289,14 +289,14 @@ fn width(text: &str) -> usize {
 
 /// A line broken between words into lines of at most `room` characters; a word that is longer stands alone.
 fn wrapped(line: &str, room: usize) -> Vec<String> {
+    let rest = line.trim_start_matches(' ');
+    let (indent, _) = line.split_at(line.len() - rest.len());
+    let mut words = rest.split(' ');
+    let mut now = format!("{indent}{}", words.next().unwrap_or_default());
     let mut lines = Vec::new();
-    let mut now = String::new();
-    let indent: String = line.chars().take_while(|c| *c == ' ').collect();
-    for word in line.split(' ') {
-        if !now.trim().is_empty() && now.chars().count() + 1 + word.chars().count() > room {
+    for word in words {
+        if now.chars().count() + 1 + word.chars().count() > room {
             lines.push(std::mem::replace(&mut now, format!("{indent}{word}")));
-        } else if now.is_empty() && lines.is_empty() {
-            now.push_str(word);
         } else {
             now.push(' ');
             now.push_str(word);
