@@ -10,7 +10,7 @@ use super::report::{BudgetLeft, CheckReport};
 use crate::config;
 use crate::core::claim::{ClaimPlan, ClaimState, Handle, LedgerKind, Outcome, Owner, Record, Settlement};
 use crate::core::decide::{before_reading, decide};
-use crate::core::decision::{Decision, OnError, Reason, Seen, Stop, Verdict};
+use crate::core::decision::{Decision, Gate, OnError, Reason, Seen, Stop, Verdict};
 use crate::core::facts::{Fact, Question, Window, WindowClaim};
 use crate::core::gates::{self, Context};
 use crate::core::key::{Key, Task};
@@ -214,6 +214,8 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
     }
 
     async fn claim(&mut self, path: Vec<Seen>, plan: &ClaimPlan) -> CheckReport {
+        // That the claim was free is what the claim gate saw before; what comes of it now is its answer.
+        let before = || path.iter().filter(|seen| seen.gate != Gate::Claim).cloned().collect();
         let now = self.gathered.now();
         let record = Record {
             owner: Owner {
@@ -229,12 +231,12 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
             state: ClaimState::Open,
         };
         if let Err(stop) = self.create(plan.number, &record).await {
-            return self.stopped(path, *stop);
+            return self.stopped(before(), *stop);
         }
         if plan.rank_after
             && let Some(stop) = self.rank(plan.number, &record).await
         {
-            return self.withdraw(path, plan.number, &record, *stop).await;
+            return self.withdraw(before(), plan.number, &record, *stop).await;
         }
         self.proceeds(path, plan.number)
     }

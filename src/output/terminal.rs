@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::escape::{at_most, is_plain_url, log_line, visible, visible_lines};
 use crate::app::report::{CheckReport, FinishReport};
-use crate::core::decision::{Gate, Verdict};
+use crate::core::decision::{Gate, Seen, Verdict};
 use crate::core::gates::in_words;
 
 /// How to write.
@@ -186,11 +186,10 @@ fn tree(out: &mut String, report: &CheckReport, style: Style, indent: &str) {
 pub(super) fn gates(report: &CheckReport) -> Option<Vec<(Gate, bool, String)>> {
     let seen = report.path.iter().take(Gate::ALL.len());
     let mut rows: Vec<_> = seen.map(|s| (s.gate, true, visible(&at_most(&s.saw, MAX_LINE)))).collect();
-    if let Some(reason) = report.reason
-        && !report.proceeds()
-        && !rows.iter().any(|(gate, ..)| *gate == reason.gate())
-    {
-        rows.push((reason.gate(), false, reason.code().to_owned()));
+    if let Some(reason) = report.reason.filter(|_| !report.proceeds()) {
+        // Whoever loses a race is told `in-progress` by the claim gate: it is the place, not the reason, that tells.
+        let after = |last: &Seen| Gate::ALL.into_iter().find(|gate| *gate > last.gate).unwrap_or(Gate::Claim);
+        rows.push((report.path.last().map_or(reason.gate(), after), false, reason.code().to_owned()));
     }
     (!rows.is_empty()).then_some(rows)
 }
