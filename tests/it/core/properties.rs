@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 use run_guard::core::claim::{
     Cause, Claim, ClaimRead, ClaimState, Handle, LedgerKind, MAX_RECORD_LEN, Nonce, Outcome, Owner, Record, RerunId,
     Settlement, SweepPhase,
@@ -85,7 +86,7 @@ fn claim_read(number: u32) -> impl Strategy<Value = ClaimRead> {
 }
 
 fn claims() -> impl Strategy<Value = Claims> {
-    (0..5_u32).prop_flat_map(|most| {
+    prop_oneof![Just(0_u32), 0..5_u32].prop_flat_map(|most| {
         let reads: Vec<_> = (1..=most).map(claim_read).collect();
         reads.prop_map(|reads| reads.into_iter().map(|read| (read.number(), read)).collect())
     })
@@ -106,7 +107,13 @@ fn run_state() -> impl Strategy<Value = RunState> {
 }
 
 fn known_or_not<T: std::fmt::Debug + Clone>(known: impl Strategy<Value = T>) -> impl Strategy<Value = Fact<T>> {
-    prop_oneof![5 => known.prop_map(Fact::Known), 1 => Just(Fact::Unknown("502".to_owned()))]
+    prop_oneof![12 => known.prop_map(Fact::Known), 1 => Just(Fact::Unknown("502".to_owned()))]
+}
+
+/// What a second read shows: most often what the first one did, which stands here as an unreadable claim.
+fn second_read() -> impl Strategy<Value = Option<ClaimRead>> {
+    let same = ClaimRead::Unreadable { number: 0, why: String::new() };
+    prop_oneof![4 => Just(Some(same)), 1 => claim_read(4).prop_map(Some), 1 => Just(None)]
 }
 
 /// What GitHub would answer to each question, were it asked.
@@ -124,14 +131,15 @@ struct Answers {
 }
 
 fn answers() -> impl Strategy<Value = Answers> {
-    let permission = prop::sample::select(vec![Permission::None, Permission::Read, Permission::Write]);
+    let permission =
+        prop_oneof![4 => Just(Permission::Write), 1 => Just(Permission::Read), 1 => Just(Permission::None)];
     let viewer = prop::sample::select(vec!["github-actions[bot]".to_owned(), "alice".to_owned()]);
     (
         known_or_not(claims()),
         known_or_not(claims()),
         known_or_not(run_state()),
         known_or_not(run_state()),
-        known_or_not(prop::option::of(claim_read(4))),
+        known_or_not(second_read()),
         known_or_not(prop::option::of(claim_read(1))),
         known_or_not(permission),
         known_or_not(viewer),
@@ -160,6 +168,7 @@ fn situation() -> impl Strategy<Value = Value> {
                   \"nonce\":\"70000000\",\"source_run_id\":100} -->";
     let bodies = vec![
         "@claude look".to_owned(),
+        "@claude look".to_owned(),
         "/again".to_owned(),
         "words".to_owned(),
         format!("@claude look\n{marker}"),
@@ -168,12 +177,17 @@ fn situation() -> impl Strategy<Value = Value> {
     ];
     let events = prop::sample::select(vec![
         ("issues", "opened"),
+        ("issues", "opened"),
+        ("issue_comment", "created"),
         ("issues", "labeled"),
         ("issues", "edited"),
         ("issue_comment", "created"),
         ("issue_comment", "edited"),
     ]);
     let sender = prop::sample::select(vec![
+        json!("alice"),
+        json!("alice"),
+        json!("alice"),
         json!("alice"),
         json!("outsider"),
         json!("claude[bot]"),
@@ -191,6 +205,7 @@ fn situation() -> impl Strategy<Value = Value> {
     ]);
     let labels = prop::sample::select(vec![
         json!([]),
+        json!(["agent"]),
         json!(["agent"]),
         json!(["run-guard:investigate:done"]),
         json!(["agent", "run-guard:investigate:review"]),
@@ -263,7 +278,6 @@ fn answer(built: &mut Built, question: &Question, answers: &Answers) {
                     Fact::Known(Some(ClaimRead::Readable(again)))
                 }
                 Fact::Known(Some(ClaimRead::Unreadable { .. })) => {
-                    // Most often a second read shows what the first one did.
                     facts.claims.known().map_or(Fact::Known(None), |claims| Fact::Known(claims.get(number).cloned()))
                 }
                 other => other.clone(),
@@ -306,6 +320,33 @@ fn all_known(answers: &Answers, facts: &Facts, asked: &[Question]) -> bool {
         _ => false,
     };
     !asked.iter().any(unknown)
+}
+
+/// The properties below are about something: a good part of what they try lets an agent start, and all else is refused
+/// for many different reasons.
+#[test]
+fn what_is_tried_is_of_every_kind() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut outcomes: BTreeMap<String, usize> = BTreeMap::new();
+    for _ in 0..2000 {
+        let situation = situation().new_tree(&mut runner).unwrap().current();
+        let answers = answers().new_tree(&mut runner).unwrap().current();
+        let (decision, _) = to_the_end(&mut unread(&situation), &answers);
+        let kind = match decision {
+            Decision::Claim { plan, .. } => format!("claim {}", plan.cause.as_str()),
+            Decision::Stop { stop, .. } => stop.reason.to_string(),
+            Decision::Ask(question) => panic!("{question:?}"),
+        };
+        *outcomes.entry(kind).or_default() += 1;
+    }
+    let claims: usize = outcomes.iter().filter(|(kind, _)| kind.starts_with("claim ")).map(|(_, n)| n).sum();
+    assert!(claims > 200, "{outcomes:?}");
+    for kind in
+        ["claim first", "claim retry", "claim rerun", "claim takeover", "loop-marker", "settling", "in-progress"]
+    {
+        assert!(outcomes.contains_key(kind), "no {kind}: {outcomes:?}");
+    }
+    assert!(outcomes.len() > 20, "{outcomes:?}");
 }
 
 proptest! {
