@@ -83,8 +83,7 @@ pub fn append_outputs(
     outputs: &[(&'static str, String)],
     mut delimiter: impl FnMut() -> String,
 ) -> io::Result<()> {
-    // What another tool wrote before may lack its end of line; the runner passes over empty lines.
-    let mut text = String::from("\n");
+    let mut text = String::new();
     for (name, value) in outputs {
         let fits = |word: &String| {
             !word.is_empty()

@@ -262,7 +262,7 @@ fn only_what_a_person_must_see_is_a_warning() {
 fn a_delimiter_that_the_value_holds_is_not_taken() {
     let outputs = [("message", "one\nrun_guard_a\nproceed=true".to_owned())];
     let mut words = ["a", "b"].into_iter().map(str::to_owned);
-    let mut file = b"before=1".to_vec();
+    let mut file = b"before=1\n".to_vec();
     actions::append_outputs(&mut file, &outputs, || words.next().unwrap()).unwrap();
     let text = String::from_utf8(file).unwrap();
     assert_eq!(text, "before=1\nmessage<<run_guard_b\none\nrun_guard_a\nproceed=true\nrun_guard_b\n");
