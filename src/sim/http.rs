@@ -97,6 +97,15 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A listener for [`serve`]. With port 0 it takes a free one.
+///
+/// # Errors
+///
+/// If the address cannot be had.
+pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::bind(address).await
+}
+
 /// Serves the state on a listener, in a task of the present runtime.
 ///
 /// # Errors

@@ -388,7 +388,9 @@ fn payloads_have_the_fields_and_types_of_githubs_own_examples() {
                 index.as_array().unwrap().iter().find(|entry| entry["name"] == run.event.name.as_str()).unwrap();
             let theirs = entry["examples"].as_array().unwrap();
             let (mut known, mut ours) = (BTreeMap::new(), BTreeMap::new());
-            theirs.iter().for_each(|example| types(example, "", &mut known));
+            for example in theirs {
+                types(example, "", &mut known);
+            }
             types(&run.event.payload, "", &mut ours);
             for (path, kinds) in &ours {
                 if NEWER.iter().any(|newer| path.starts_with(newer)) {

@@ -6,14 +6,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-
 use super::act::act;
 use super::{AGENT, FIRST_RUN};
 use crate::app::world;
 use crate::core::key::Task;
 use crate::output::escape::visible;
-use crate::sim::http::{Options, serve};
+use crate::sim::http::{Options, bind, serve};
 use crate::sim::scenario::{Act, GUARD_TOKEN, Scenario};
 use crate::sim::webhook::Event;
 use crate::sim::{Access, Grants, Scope, State, TokenSpec};
@@ -41,7 +39,7 @@ struct Trial {
 ///
 /// The address cannot be bound, or the payloads cannot be written.
 pub async fn until_interrupted(scenario: &Scenario, address: SocketAddr, out: &mut impl io::Write) -> io::Result<()> {
-    let listener = TcpListener::bind(address).await?;
+    let listener = bind(address).await?;
     let base = format!("http://{}", listener.local_addr()?);
     let (state, trials) = stage(scenario, &base);
     let start = state.now;
