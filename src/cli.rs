@@ -109,6 +109,9 @@ pub struct FinishArgs {
     /// failed-after-write, needs-review, superseded or withdrawn
     #[arg(long, value_name = "OUTCOME")]
     pub outcome: Option<String>,
+    /// How long the command may take, such as `120s`
+    #[arg(long, value_name = "DURATION")]
+    pub deadline: Option<String>,
     /// How to print the result
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: Format,

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
             Command::Simulate(args) => command::run_simulate(args, color).await,
         }
     });
-    end(&printed.unwrap_or_else(|usage| usage.printed()))
+    end(&printed.unwrap_or_else(|usage| usage.printed(env.in_actions)))
 }
 
 /// A reader that has gone away is no error of ours.

@@ -23,7 +23,7 @@ use crate::core::execution::{self, Execution};
 use crate::core::key::Task;
 use crate::core::trigger::RunContext;
 use crate::github::Client;
-use crate::output::escape::{at_most, log_line, visible};
+use crate::output::escape::{at_most, command_data, log_line, visible};
 use crate::output::{actions, json, terminal};
 
 /// How long a command may take where nothing else is said.
@@ -55,10 +55,12 @@ impl Usage {
         Self { sentence: visible(sentence.as_ref()), hint: hint.into() }
     }
 
-    /// In the shape of every error.
-    pub fn printed(&self) -> Printed {
+    /// In the shape of every error; in a workflow step with an annotation, so that the place is found.
+    pub fn printed(&self, in_actions: bool) -> Printed {
+        let annotation = format!("::error title=run-guard usage::{}\n", command_data(&self.sentence));
+        let out = if in_actions { annotation } else { String::new() };
         let err = format!("{}\n\nhint: {}\n", log_line(&format!("error: {}", self.sentence)), self.hint);
-        Printed { out: String::new(), err, code: 2 }
+        Printed { out, err, code: 2 }
     }
 }
 
@@ -428,7 +430,8 @@ async fn finish_report(
         run.ok_or_else(|| Usage::new("GITHUB_RUN_ID is unset", "run this in the workflow run that made the claim"))?;
     let github = client(&args.token, env)?;
     let nonce = claim.nonce.clone();
-    let input = FinishInput { claim, repo, run, step, execution, outcome, deadline: DEADLINE };
+    let deadline = deadline(args.deadline.as_deref(), env)?;
+    let input = FinishInput { claim, repo, run, step, execution, outcome, deadline };
     Ok(finish(&World { github: &github, clock: &SystemClock, nonce }, &input).await)
 }
 

@@ -89,6 +89,8 @@ pub struct Trigger {
     pub repository_id: u64,
     /// `owner/name` at the time of the event.
     pub repository: String,
+    /// The repository's page.
+    pub repository_url: String,
     /// Who did it; `None` where the payload names nobody.
     pub sender: Option<Actor>,
     /// What it is about.
@@ -169,12 +171,17 @@ impl Trigger {
             old_title: old_title.or_else(|| title.clone()),
             old_text: old_text.unwrap_or_else(|| text.clone()),
         });
+        // Only a GitHub on this machine is reached without TLS.
+        let page = format!("{}/{repository}", host.to_ascii_lowercase());
+        let insecure = string("/repository/html_url").is_some_and(|url| url == format!("http://{page}"));
+        let scheme = if insecure { "http" } else { "https" };
         Ok(Self {
             event: name,
             action,
             host: host.to_ascii_lowercase(),
             repository_id,
             repository,
+            repository_url: format!("{scheme}://{page}"),
             sender: at("/sender").and_then(actor),
             resource,
             author: at("/issue/user").and_then(actor),

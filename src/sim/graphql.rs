@@ -260,7 +260,7 @@ impl<'a> Run<'a> {
                 Selection::FragmentSpread(spread) => {
                     let name = &spread.node.fragment_name.node;
                     let Some(fragment) = self.fragments.get(name) else {
-                        self.refuse(item.pos, path, format!("Fragment {name} was used, but not defined"), None);
+                        self.refuse(item.pos, path, &format!("Fragment {name} was used, but not defined"), None);
                         continue;
                     };
                     if node.is(fragment.node.type_condition.node.on.node.as_str()) {
@@ -341,9 +341,9 @@ impl<'a> Run<'a> {
                 let kind = node.type_name();
                 let message = format!("Field '{field}' doesn't exist on type '{kind}'");
                 let extensions = json!({ "code": "undefinedField", "typeName": kind, "fieldName": field });
-                return self.refuse(pos, path, message, Some(extensions));
+                return self.refuse(pos, path, &message, Some(extensions));
             }
-            Problem::Invalid(message) => return self.refuse(pos, path, message, None),
+            Problem::Invalid(message) => return self.refuse(pos, path, &message, None),
             Problem::NotFound(message) => ("NOT_FOUND", message),
             Problem::Forbidden(message) => ("FORBIDDEN", message),
             Problem::Other(kind, message) => (kind, message),
@@ -356,7 +356,7 @@ impl<'a> Run<'a> {
     }
 
     /// The query as a whole is invalid.
-    fn refuse(&mut self, pos: Pos, path: &[Value], message: String, extensions: Option<Value>) {
+    fn refuse(&mut self, pos: Pos, path: &[Value], message: &str, extensions: Option<Value>) {
         if !self.invalid {
             self.errors.clear();
             self.invalid = true;

@@ -1,6 +1,7 @@
 //! The embedded GitHub behind loopback HTTP: the REST and GraphQL of github.com under `/`, and of Enterprise Server
 //! under `/api/v3` and `/api/graphql`.
 
+use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -417,18 +418,12 @@ impl Ask<'_> {
         let last = rows.len().div_ceil(size).max(1);
         let shown = rows.iter().skip((page - 1).saturating_mul(size)).take(size).map(view).collect();
         let rest = self.segments.iter().skip(3).map(String::as_str).collect::<Vec<_>>().join("/");
-        let others: String = self
-            .query
-            .iter()
-            .filter(|(key, _)| key != "page")
-            .map(|(key, value)| {
-                let encode = |part: &str| {
-                    percent_encoding::utf8_percent_encode(part, percent_encoding::NON_ALPHANUMERIC).to_string()
-                };
-                // Names of parameters are plain words; encoding their underscore would only hide them.
-                format!("{key}={}&", encode(value))
-            })
-            .collect();
+        let mut others = String::new();
+        for (key, value) in self.query.iter().filter(|(key, _)| key != "page") {
+            // Names of parameters are plain words; encoding their underscore would only hide them.
+            let value = percent_encoding::utf8_percent_encode(value, percent_encoding::NON_ALPHANUMERIC);
+            let _ = write!(others, "{key}={value}&");
+        }
         let link = |page: usize, rel: &str| {
             format!("<{}/repositories/{}/{rest}?{others}page={page}>; rel=\"{rel}\"", self.api, repo.id)
         };

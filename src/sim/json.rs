@@ -76,6 +76,46 @@ fn count(n: usize) -> u64 {
     u64::try_from(n).unwrap_or(u64::MAX)
 }
 
+/// The addresses below a repository's own that GitHub gives with it.
+const REPOSITORY_PARTS: [(&str, &str); 36] = [
+    ("archive_url", "/{archive_format}{/ref}"),
+    ("assignees_url", "/assignees{/user}"),
+    ("blobs_url", "/git/blobs{/sha}"),
+    ("branches_url", "/branches{/branch}"),
+    ("collaborators_url", "/collaborators{/collaborator}"),
+    ("comments_url", "/comments{/number}"),
+    ("commits_url", "/commits{/sha}"),
+    ("compare_url", "/compare/{base}...{head}"),
+    ("contents_url", "/contents/{+path}"),
+    ("contributors_url", "/contributors"),
+    ("deployments_url", "/deployments"),
+    ("downloads_url", "/downloads"),
+    ("events_url", "/events"),
+    ("forks_url", "/forks"),
+    ("git_commits_url", "/git/commits{/sha}"),
+    ("git_refs_url", "/git/refs{/sha}"),
+    ("git_tags_url", "/git/tags{/sha}"),
+    ("hooks_url", "/hooks"),
+    ("issue_comment_url", "/issues/comments{/number}"),
+    ("issue_events_url", "/issues/events{/number}"),
+    ("issues_url", "/issues{/number}"),
+    ("keys_url", "/keys{/key_id}"),
+    ("labels_url", "/labels{/name}"),
+    ("languages_url", "/languages"),
+    ("merges_url", "/merges"),
+    ("milestones_url", "/milestones{/number}"),
+    ("notifications_url", "/notifications{?since,all,participating}"),
+    ("pulls_url", "/pulls{/number}"),
+    ("releases_url", "/releases{/id}"),
+    ("stargazers_url", "/stargazers"),
+    ("statuses_url", "/statuses/{sha}"),
+    ("subscribers_url", "/subscribers"),
+    ("subscription_url", "/subscription"),
+    ("tags_url", "/tags"),
+    ("teams_url", "/teams"),
+    ("trees_url", "/git/trees{/sha}"),
+];
+
 impl Addresses<'_> {
     fn repo_url(&self, repo: &Repository) -> String {
         format!("{}/repos/{}", self.api, repo.full_name())
@@ -301,46 +341,10 @@ impl Addresses<'_> {
             "fork": false,
             "url": url,
         });
-        const PARTS: [(&str, &str); 36] = [
-            ("archive_url", "/{archive_format}{/ref}"),
-            ("assignees_url", "/assignees{/user}"),
-            ("blobs_url", "/git/blobs{/sha}"),
-            ("branches_url", "/branches{/branch}"),
-            ("collaborators_url", "/collaborators{/collaborator}"),
-            ("comments_url", "/comments{/number}"),
-            ("commits_url", "/commits{/sha}"),
-            ("compare_url", "/compare/{base}...{head}"),
-            ("contents_url", "/contents/{+path}"),
-            ("contributors_url", "/contributors"),
-            ("deployments_url", "/deployments"),
-            ("downloads_url", "/downloads"),
-            ("events_url", "/events"),
-            ("forks_url", "/forks"),
-            ("git_commits_url", "/git/commits{/sha}"),
-            ("git_refs_url", "/git/refs{/sha}"),
-            ("git_tags_url", "/git/tags{/sha}"),
-            ("hooks_url", "/hooks"),
-            ("issue_comment_url", "/issues/comments{/number}"),
-            ("issue_events_url", "/issues/events{/number}"),
-            ("issues_url", "/issues{/number}"),
-            ("keys_url", "/keys{/key_id}"),
-            ("labels_url", "/labels{/name}"),
-            ("languages_url", "/languages"),
-            ("merges_url", "/merges"),
-            ("milestones_url", "/milestones{/number}"),
-            ("notifications_url", "/notifications{?since,all,participating}"),
-            ("pulls_url", "/pulls{/number}"),
-            ("releases_url", "/releases{/id}"),
-            ("stargazers_url", "/stargazers"),
-            ("statuses_url", "/statuses/{sha}"),
-            ("subscribers_url", "/subscribers"),
-            ("subscription_url", "/subscription"),
-            ("tags_url", "/tags"),
-            ("teams_url", "/teams"),
-            ("trees_url", "/git/trees{/sha}"),
-        ];
         if let Some(body) = body.as_object_mut() {
-            body.extend(PARTS.iter().map(|(name, part)| ((*name).to_owned(), format!("{url}{part}").into())));
+            body.extend(
+                REPOSITORY_PARTS.iter().map(|(name, part)| ((*name).to_owned(), format!("{url}{part}").into())),
+            );
         }
         body
     }

@@ -12,9 +12,8 @@ use tokio::process::Command;
 pub(crate) async fn start_server(state: State) -> Server {
     static SERVERS: AtomicU32 = AtomicU32::new(0);
     let number = SERVERS.fetch_add(1, Ordering::Relaxed);
-    let record = std::env::var_os("RUN_GUARD_RECORD").map(|folder| {
-        std::path::Path::new(&folder).join(format!("{}-{number}.jsonl", std::process::id()))
-    });
+    let record = std::env::var_os("RUN_GUARD_RECORD")
+        .map(|folder| std::path::Path::new(&folder).join(format!("{}-{number}.jsonl", std::process::id())));
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     serve(state, listener, Options { record }).unwrap()
 }

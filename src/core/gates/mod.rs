@@ -61,7 +61,7 @@ impl Context<'_> {
 
     /// The page of a workflow run of this repository.
     pub fn run_url(&self, run: u64) -> String {
-        format!("https://{}/{}/actions/runs/{run}", self.trigger.host, self.trigger.repository)
+        format!("{}/actions/runs/{run}", self.trigger.repository_url)
     }
 
     /// Adds to a stop the link of the run that a claim belongs to and, if the claim names one, of its result.
