@@ -161,8 +161,7 @@ async fn each_path_takes_its_requests_whatever_the_number_of_comments() {
         assert_eq!(accept, expected, "{comments} comments: an accept");
 
         // The run that holds the claim is looked up.
-        let (_, reason, _) =
-            Step::new(&server, &payload("labeled", &alice())).of_run(RUN + 1, 1).check(&[]).await;
+        let (_, reason, _) = Step::new(&server, &payload("labeled", &alice())).of_run(RUN + 1, 1).check(&[]).await;
         assert_eq!(reason, "in-progress");
         assert_eq!(requests(&server).len(), 3, "{comments} comments: in progress");
 
@@ -175,8 +174,7 @@ async fn each_path_takes_its_requests_whatever_the_number_of_comments() {
         assert_eq!(finish.len(), 3, "{comments} comments: finish took {finish:?}");
 
         // A skip with a person's permission.
-        let (_, reason, _) =
-            Step::new(&server, &payload("opened", &alice())).of_run(RUN + 1, 1).check(&[]).await;
+        let (_, reason, _) = Step::new(&server, &payload("opened", &alice())).of_run(RUN + 1, 1).check(&[]).await;
         assert_eq!(reason, "already-done");
         assert_eq!(requests(&server).len(), 2, "{comments} comments: already done");
     }
@@ -201,7 +199,12 @@ async fn near_a_cap_an_accept_takes_a_page_more_and_the_cap_holds() {
     server.state().plan(Planned::next(Op::Graphql, Fault::Stale(1)));
     let (verdict, reason, _) = Step::new(&server, &other).of_run(RUN + 1, 1).check(&[]).await;
     assert_eq!((verdict.as_str(), reason.as_str()), ("defer", "budget-hour"));
-    let outcome = server.state().labels(REPO).iter().filter(|l| l.description.as_deref().unwrap_or_default().contains(" wd@")).count();
+    let outcome = server
+        .state()
+        .labels(REPO)
+        .iter()
+        .filter(|l| l.description.as_deref().unwrap_or_default().contains(" wd@"))
+        .count();
     assert_eq!(outcome, 1, "the claim that was over the cap is withdrawn");
 
     other["issue"]["number"] = json!(733);
@@ -244,8 +247,7 @@ async fn an_answer_to_the_creation_that_is_lost_starts_the_agent_once() {
             let (verdict, _, value) = Step::new(&server, &payload("opened", &alice())).check(&[]).await;
             assert_eq!(verdict, "proceed", "{fault:?}: {value}");
             assert_eq!(claims(&server).len(), 1, "{fault:?}");
-            let (_, reason, _) =
-                Step::new(&server, &payload("labeled", &alice())).of_run(RUN + 1, 1).check(&[]).await;
+            let (_, reason, _) = Step::new(&server, &payload("labeled", &alice())).of_run(RUN + 1, 1).check(&[]).await;
             assert_eq!(reason, "in-progress", "{fault:?}");
         }
     }
@@ -285,8 +287,7 @@ async fn a_github_that_does_not_answer_defers_unless_on_error_says_otherwise() {
         let server = start_server(github(0)).await;
         server.state().plan(Planned::always(Op::Graphql, Fault::Server { status: 502, effect: false }));
         let step = Step::new(&server, &payload("opened", &alice()));
-        let ended =
-            step.ends(&["check", "--task", "investigate", "--deadline", "1s", "--on-error", on_error]).await;
+        let ended = step.ends(&["check", "--task", "investigate", "--deadline", "1s", "--on-error", on_error]).await;
         assert_eq!(ended.code, code, "{on_error}: {}", ended.out);
         let output = step.read("output");
         assert!(output.contains(&format!("\n{verdict}\n")), "{on_error}: {output}");
