@@ -222,11 +222,10 @@ type Action<'a> = Box<dyn FnOnce(&mut State, &Session) -> Result<Reply, ApiError
 impl Site {
     async fn answer(&self, line: &Line, request: Request) -> Response {
         let (parts, body) = request.into_parts();
-        let body = to_bytes(body, MAX_BODY).await.unwrap_or_default();
-        let sent: Result<Value, ApiError> = if body.is_empty() {
-            Ok(Value::Null)
-        } else {
-            serde_json::from_slice(&body).map_err(|_| ApiError::BadJson)
+        let sent: Result<Value, ApiError> = match to_bytes(body, MAX_BODY).await {
+            Ok(body) if body.is_empty() => Ok(Value::Null),
+            Ok(body) => serde_json::from_slice(&body).map_err(|_| ApiError::BadJson),
+            Err(_) => Err(ApiError::BadJson),
         };
         let full_path = parts.uri.path();
         let (prefix, path) = match full_path.strip_prefix("/api/v3") {

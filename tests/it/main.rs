@@ -18,6 +18,7 @@ mod core;
 mod e2e;
 mod output;
 mod requests;
+mod sim;
 mod simulate;
 mod support;
 mod tools;

@@ -1,10 +1,12 @@
-//! What tests share: the loopback GitHub, and the binary with a clean environment.
+//! What tests share: the loopback GitHub, a plain HTTP client, and the binary with a clean environment.
 
+use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use run_guard::sim::State;
 use run_guard::sim::http::{Options, Server, serve};
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
@@ -14,8 +16,65 @@ pub(crate) async fn start_server(state: State) -> Server {
     let number = SERVERS.fetch_add(1, Ordering::Relaxed);
     let record = std::env::var_os("RUN_GUARD_RECORD")
         .map(|folder| std::path::Path::new(&folder).join(format!("{}-{number}.jsonl", std::process::id())));
+    listen(state, Options { record }).await
+}
+
+/// The same for requests that are wrong on purpose: the contract pass, which judges requests too, never sees them.
+pub(crate) async fn start_server_unrecorded(state: State) -> Server {
+    listen(state, Options::default()).await
+}
+
+async fn listen(state: State, options: Options) -> Server {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    serve(state, listener, Options { record }).unwrap()
+    serve(state, listener, options).unwrap()
+}
+
+/// An answer over HTTP.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered {
+    /// The status.
+    pub(crate) status: u16,
+    /// Names in lower case.
+    pub(crate) headers: BTreeMap<String, String>,
+    /// `null` if there is none.
+    pub(crate) body: Value,
+}
+
+/// Sends one request with no client of GitHub's in between. An address that starts with `/` is of `base`; a body of
+/// `null` is none.
+pub(crate) async fn ask(
+    base: &str,
+    token: Option<&str>,
+    method: &str,
+    address: &str,
+    body: &Value,
+) -> Result<Answered, reqwest::Error> {
+    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    ask_bytes(base, token, method, address, body).await
+}
+
+/// [`ask`] with a body that may be anything.
+pub(crate) async fn ask_bytes(
+    base: &str,
+    token: Option<&str>,
+    method: &str,
+    address: &str,
+    body: Vec<u8>,
+) -> Result<Answered, reqwest::Error> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let http = reqwest::Client::builder().no_proxy().user_agent("test").build()?;
+    let address = if address.starts_with('/') { format!("{base}{address}") } else { address.to_owned() };
+    let mut request = http.request(method.parse().unwrap(), address).body(body);
+    if let Some(token) = token {
+        request = request.bearer_auth(token);
+    }
+    let answer = request.send().await?;
+    let status = answer.status().as_u16();
+    let text = |value: &reqwest::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let headers = answer.headers().iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+    let body = answer.bytes().await?;
+    let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
+    Ok(Answered { status, headers, body })
 }
 
 /// The binary, with nothing of this machine's GitHub in its environment.

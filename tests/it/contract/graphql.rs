@@ -407,7 +407,8 @@ fn judge_errors(errors: &Value, deviations: &mut Vec<Deviation>) -> usize {
             deviations.push(Deviation::new(format!("{at}/path"), "holds something other than names and positions"));
         }
         for name in error.as_object().into_iter().flat_map(Map::keys) {
-            if !["message", "type", "path", "locations", "extensions"].contains(&name.as_str()) {
+            // GitHub's schema says nothing of errors; a rate limit has a `code` beside its `type`.
+            if !["message", "type", "code", "path", "locations", "extensions"].contains(&name.as_str()) {
                 deviations.push(Deviation::new(format!("{at}/{name}"), "is no part of a GraphQL error of GitHub's"));
             }
         }

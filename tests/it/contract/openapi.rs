@@ -170,10 +170,11 @@ impl Description {
         let described = operation["responses"].get(status.to_string()).map(|found| self.resolved(found));
         let Some(described) = described else {
             finding.warnings.push(format!("the description lists no status {status}"));
-            // Every error of GitHub's has at least the form of its plainest one.
+            // Every error of GitHub's has the form of its plainest one, or of the one with fields.
             if status >= 400 {
-                let plain = json!({ "$ref": "#/components/schemas/basic-error" });
-                self.judge_value(&plain, &exchange.response_body, "response body", finding);
+                let form = if status == 422 { "validation-error" } else { "basic-error" };
+                let form = json!({ "$ref": format!("#/components/schemas/{form}") });
+                self.judge_value(&form, &exchange.response_body, "response body", finding);
             }
             return;
         };

@@ -450,9 +450,9 @@ mod judges {
             ),
             (
                 "errors of another form",
-                with(facts(), &[("/response_body/errors", json!([{ "code": 7 }]))], &[]),
+                with(facts(), &[("/response_body/errors", json!([{ "kind": 7 }]))], &[]),
                 &[
-                    "response body /errors/0/code: is no part of a GraphQL error of GitHub's",
+                    "response body /errors/0/kind: is no part of a GraphQL error of GitHub's",
                     "response body /errors/0/message: is no text",
                 ],
             ),
