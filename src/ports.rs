@@ -10,7 +10,7 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 
-use crate::core::claim::{ClaimRead, LedgerKind, Record};
+use crate::core::claim::{Claim, ClaimRead, LedgerKind, Record, Thing};
 use crate::core::facts::{Claims, Fact, Permission, RepositoryState, ResourceState, RunState, Window};
 use crate::core::key::Key;
 
@@ -121,10 +121,28 @@ pub struct FactsQuery {
     pub repo: RepoName,
     /// The issue or pull request.
     pub number: Option<u64>,
-    /// Repository labels to look up by exact name. At most 20.
-    pub labels: Vec<String>,
+    /// What to look up to see the key's claims.
+    pub claims: Probe,
     /// Whether to list the repository's newest labels too (100, newest first), for the budget window.
     pub window: bool,
+}
+
+/// Where the claims of one key are looked up, within the one facts query or in a query of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// Nowhere.
+    Nothing,
+    /// Repository labels, by exact name. At most [`MAX_CLAIM_NUMBER`](crate::core::claim::MAX_CLAIM_NUMBER).
+    Labels(Vec<String>),
+}
+
+/// What a [`Probe`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Probed {
+    /// Nothing was asked.
+    Nothing,
+    /// The labels that exist of those that were asked for, by the name that was asked for.
+    Labels(BTreeMap<String, Label>),
 }
 
 /// A repository label.
@@ -134,6 +152,8 @@ pub struct Label {
     pub name: String,
     /// Its description; empty if it has none.
     pub description: String,
+    /// GitHub's node id of it; `None` for one that is yet to be created.
+    pub node_id: Option<String>,
     /// When it was created, by GitHub's clock, where the answer says.
     pub created_at: Option<DateTime<Utc>>,
 }
@@ -158,8 +178,8 @@ pub struct FactsReply {
     pub repository: Fact<RepositoryState>,
     /// The issue or pull request; `Known(None)`: there is none.
     pub resource: Fact<Option<ResourceState>>,
-    /// The labels that were asked for by name, those that exist.
-    pub labels: Fact<BTreeMap<String, Label>>,
+    /// What was found where the key's claims were looked up.
+    pub claims: Fact<Probed>,
     /// The first page of the newest labels, if it was asked for.
     pub window: Fact<LabelPage>,
 }
@@ -185,8 +205,8 @@ pub trait GitHub {
     /// One page of the repository's labels, newest first: the first, or the one after a cursor. GraphQL.
     async fn labels_page(&self, repo: &RepoName, after: Option<&str>) -> Result<LabelPage, PortError>;
 
-    /// Repository labels by exact name, those that exist; at most 20. GraphQL.
-    async fn labels_by_name(&self, repo: &RepoName, names: &[String]) -> Result<BTreeMap<String, Label>, PortError>;
+    /// What the facts query would find of a key's claims, in a query of its own. GraphQL.
+    async fn probe(&self, repo: &RepoName, probe: &Probe) -> Result<Probed, PortError>;
 
     /// A person's permission. REST `GET /repos/{}/collaborators/{}/permission`; a 404 is [`Permission::None`].
     async fn permission(&self, repo: &RepoName, login: &str) -> Result<Permission, PortError>;
@@ -194,8 +214,8 @@ pub trait GitHub {
     /// A workflow run. REST `GET /repos/{}/actions/runs/{}`; a 404 is [`RunState::Missing`].
     async fn run(&self, repo: &RepoName, id: u64) -> Result<RunState, PortError>;
 
-    /// Creates a repository label; `Exists` if there is one of that name.
-    async fn create_label(&self, repo: &RepoName, label: &Label, color: &str) -> Result<(), PortError>;
+    /// Creates a repository label and gives it as it was made; `Exists` if there is one of that name.
+    async fn create_label(&self, repo: &RepoName, label: &Label, color: &str) -> Result<Label, PortError>;
 
     /// Reads one repository label by name; a 404 is `None`.
     async fn label(&self, repo: &RepoName, name: &str) -> Result<Option<Label>, PortError>;
@@ -226,7 +246,7 @@ pub trait RestRead {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Created {
     /// It is made, by this very request.
-    Made,
+    Made(Thing),
     /// A claim of that number is there already: lost, unless its nonce is one's own.
     Exists,
 }
@@ -236,26 +256,37 @@ pub trait Ledger {
     /// Which one this is.
     fn kind(&self) -> LedgerKind;
 
-    /// The names that the facts query must look up to see the key's claims `from..=to`.
-    fn probe(&self, key: &Key, from: u32, to: u32) -> Vec<String>;
+    /// The permission that a workflow must grant so that this ledger can be written, such as `issues: write`.
+    fn permission(&self) -> &'static str;
 
-    /// The key's claims among looked-up labels.
-    fn claims(&self, key: &Key, labels: &BTreeMap<String, Label>) -> Claims;
+    /// Where to look for every claim that the key can have.
+    fn probe(&self, key: &Key) -> Probe;
+
+    /// Where to look for one claim of the key.
+    fn probe_one(&self, key: &Key, number: u32) -> Probe;
+
+    /// The key's claims in what was found there.
+    fn claims(&self, key: &Key, probed: &Probed) -> Claims;
 
     /// Adds a page of the newest labels to the budget window.
     fn add_to_window(&self, window: &mut Window, page: &LabelPage);
 
-    /// Creates claim `number` of a key, if it is absent. The answer alone decides a race.
-    async fn create(&self, repo: &RepoName, key: &Key, number: u32, record: &Record) -> Result<Created, PortError>;
+    /// Creates claim `number` of a key, if it is absent. The answer alone decides a race. `after` is the highest claim
+    /// that was seen of the key, for a ledger whose claims form a chain.
+    async fn create(
+        &self,
+        repo: &RepoName,
+        key: &Key,
+        number: u32,
+        record: &Record,
+        after: Option<&Claim>,
+    ) -> Result<Created, PortError>;
 
     /// Reads claim `number` of a key; `None` if it is not there or does not show yet.
     async fn read(&self, repo: &RepoName, key: &Key, number: u32) -> Result<Option<ClaimRead>, PortError>;
 
-    /// Writes one's own claim anew, to settle it.
-    async fn rewrite(&self, repo: &RepoName, key: &Key, number: u32, record: &Record) -> Result<(), PortError>;
-
-    /// The permission that a workflow must grant so that this ledger can be written, such as `issues: write`.
-    fn permission(&self) -> &'static str;
+    /// Writes one's own claim anew, to settle it: `claim` as it was read last, with the new record.
+    async fn rewrite(&self, repo: &RepoName, key: &Key, claim: &Claim, record: &Record) -> Result<(), PortError>;
 }
 
 /// Time.

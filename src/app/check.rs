@@ -8,7 +8,9 @@ use super::gather::Gathered;
 use super::patient::Patient;
 use super::report::{BudgetLeft, CheckReport};
 use crate::config;
-use crate::core::claim::{ClaimPlan, ClaimState, Handle, LedgerKind, Outcome, Owner, Record, Settlement};
+use crate::core::claim::{
+    Claim, ClaimPlan, ClaimRead, ClaimState, Handle, LedgerKind, Outcome, Owner, Record, Settlement, Thing,
+};
 use crate::core::decide::{before_reading, decide};
 use crate::core::decision::{Decision, Gate, OnError, Reason, Seen, Stop, Verdict};
 use crate::core::facts::{Fact, Question, Window, WindowClaim};
@@ -230,27 +232,33 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
             actor: self.trigger.actor_id(),
             state: ClaimState::Open,
         };
-        if let Err(stop) = self.create(plan.number, &record).await {
-            return self.stopped(before(), *stop);
-        }
+        let claim = match self.create(plan.number, record).await {
+            Ok(claim) => claim,
+            Err(stop) => return self.stopped(before(), *stop),
+        };
         if plan.rank_after
-            && let Some(stop) = self.rank(plan.number, &record).await
+            && let Some(stop) = self.rank(&claim).await
         {
-            return self.withdraw(before(), plan.number, &record, *stop).await;
+            return self.withdraw(before(), &claim, *stop).await;
         }
         self.proceeds(path, plan.number)
     }
 
     /// Carries out what the protocol says until it is known whose the claim is; `Ok` means one's own.
-    async fn create(&self, number: u32, record: &Record) -> Result<(), Stopped> {
+    async fn create(&self, number: u32, record: Record) -> Result<Claim, Stopped> {
+        let highest = self.highest_claim();
+        let mut thing = Thing::default();
         let mut acquire = Acquire::new(record.owner.clone());
         let mut next = Next::Create;
         let mut last = None;
         loop {
             next = match next {
                 Next::Create => {
-                    let answer = match self.ledger.create(self.repo, &self.key, number, record).await {
-                        Ok(Created::Made) => CreateAnswer::Made,
+                    let answer = match self.ledger.create(self.repo, &self.key, number, &record, highest).await {
+                        Ok(Created::Made(made)) => {
+                            thing = made;
+                            CreateAnswer::Made
+                        }
                         Ok(Created::Exists) => CreateAnswer::Exists,
                         Err(error @ (PortError::Ambiguous { .. } | PortError::Malformed { .. })) => {
                             last = Some(error.to_string());
@@ -269,12 +277,15 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
                         self.world.clock.sleep_until(at).await;
                     }
                     let seen = self.ledger.read(self.repo, &self.key, number).await;
+                    if let Ok(Some(ClaimRead::Readable(claim))) = &seen {
+                        thing = claim.thing.clone();
+                    }
                     acquire.read(seen.unwrap_or_else(|error| {
                         last = Some(error.to_string());
                         None
                     }))
                 }
-                Next::Won => return Ok(()),
+                Next::Won => return Ok(Claim { number, thing, record }),
                 Next::Lost(read) => {
                     return Err(Box::new(gates::claim::lost(&self.context(), &read)));
                 }
@@ -283,8 +294,16 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
         }
     }
 
+    /// The key's highest claim that could be read.
+    fn highest_claim(&self) -> Option<&Claim> {
+        match self.gathered.facts.claims.known()?.last_key_value()? {
+            (_, ClaimRead::Readable(claim)) => Some(claim),
+            (_, ClaimRead::Unreadable { .. }) => None,
+        }
+    }
+
     /// Near a cap: whether one's own claim is over it when the window's claims are ranked.
-    async fn rank(&self, number: u32, record: &Record) -> Option<Box<Stop>> {
+    async fn rank(&self, claim: &Claim) -> Option<Box<Stop>> {
         let span = self.policy.task(&self.input.task).budget.window()?;
         let window = match self.gathered.fresh_window(self.gathered.now() - span).await {
             Ok(window) => window,
@@ -296,12 +315,13 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
         let own = WindowClaim {
             task: self.key.task().to_string(),
             digest: self.key.digest().to_string(),
-            claim: crate::core::claim::Claim { number, record: record.clone() },
+            claim: claim.clone(),
         };
         gates::budget::rank(&self.context(), &window, &own).map(Box::new)
     }
 
-    async fn withdraw(&self, path: Vec<Seen>, number: u32, record: &Record, stop: Stop) -> CheckReport {
+    async fn withdraw(&self, path: Vec<Seen>, claim: &Claim, stop: Stop) -> CheckReport {
+        let (number, record) = (claim.number, &claim.record);
         let settled = Record {
             state: ClaimState::Settled(Settlement {
                 outcome: Outcome::Withdrawn,
@@ -311,7 +331,7 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
             }),
             ..record.clone()
         };
-        let written = self.ledger.rewrite(self.repo, &self.key, number, &settled).await;
+        let written = self.ledger.rewrite(self.repo, &self.key, claim, &settled).await;
         let mut report = self.stopped(path, stop);
         if let Err(error) = written {
             report.warnings.push(format!("claim {number} could not be given back: {error}"));

@@ -94,7 +94,7 @@ async fn settle<G: GitHub, C: Clock>(
     let query = FactsQuery {
         repo: input.repo.clone(),
         number: key.resource().number(),
-        labels: ledger.probe(key, *number, *number),
+        claims: ledger.probe_one(key, *number),
         window: false,
     };
     let reply = world.github.facts(&query).await.map_err(|e| e.to_string())?;
@@ -103,8 +103,8 @@ async fn settle<G: GitHub, C: Clock>(
     {
         return Err(format!("the claim is of another repository (id {}) than {}", key.repository(), input.repo));
     }
-    let labels = reply.labels.known().ok_or("the claim could not be read")?;
-    let claim = own_claim(ledger.claims(key, labels).remove(number), input)?;
+    let probed = reply.claims.known().ok_or("the claim could not be read")?;
+    let claim = own_claim(ledger.claims(key, probed).remove(number), input)?;
     if let ClaimState::Settled(settlement) = &claim.record.state {
         report.outcome = Some(settlement.outcome);
         report.message = format!("claim {number} was settled {} already", settlement.outcome);
@@ -134,9 +134,9 @@ async fn settle<G: GitHub, C: Clock>(
             cost_cents: report.cost_cents,
             result_comment: wrote.comment_id(),
         }),
-        ..claim.record
+        ..claim.record.clone()
     };
-    rewrite(&ledger, input, &settled).await.map_err(|e| format!("claim {number} could not be settled: {e}"))?;
+    rewrite(&ledger, input, &claim, &settled).await.map_err(|e| format!("claim {number} could not be settled: {e}"))?;
     report.outcome = Some(outcome);
     report.message = why;
     let resource = reply.resource.known().and_then(Option::as_ref);
@@ -171,9 +171,10 @@ fn own_claim(read: Option<ClaimRead>, input: &FinishInput) -> Result<Claim, Stri
 async fn rewrite<G: GitHub>(
     ledger: &LabelLedger<'_, G>,
     input: &FinishInput,
+    claim: &Claim,
     record: &Record,
 ) -> Result<(), PortError> {
-    let write = || ledger.rewrite(&input.repo, &input.claim.key, input.claim.number, record);
+    let write = || ledger.rewrite(&input.repo, &input.claim.key, claim, record);
     match write().await {
         Err(PortError::Ambiguous { .. }) => write().await,
         result => result,

@@ -1,7 +1,5 @@
 //! Gathering: answers the core's questions through the ports, one request each.
 
-use std::collections::BTreeMap;
-
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::World;
@@ -11,10 +9,7 @@ use crate::core::key::Key;
 use crate::core::marker::Marker;
 use crate::core::policy::Policy;
 use crate::core::trigger::Trigger;
-use crate::ports::{Clock, FactsQuery, FactsReply, GitHub, Label, LabelPage, Ledger, PolicyRead, PortError, RepoName};
-
-/// How many claim numbers one query looks up.
-pub const PROBES: u32 = 16;
+use crate::ports::{Clock, FactsQuery, FactsReply, GitHub, LabelPage, Ledger, PolicyRead, PortError, Probed, RepoName};
 
 /// What has been gathered so far.
 #[derive(Debug)]
@@ -59,7 +54,7 @@ impl<'a, G: GitHub, C: Clock, L: Ledger> Gathered<'a, G, C, L> {
         let query = FactsQuery {
             repo: self.repo.clone(),
             number: trigger.resource.number(),
-            labels: self.ledger.probe(key, 1, PROBES),
+            claims: self.ledger.probe(key),
             window,
         };
         let asker = trigger.rerunner().or_else(|| trigger.sender.clone());
@@ -76,11 +71,11 @@ impl<'a, G: GitHub, C: Clock, L: Ledger> Gathered<'a, G, C, L> {
         if let (Some(login), Some(permission)) = (&person, permission) {
             self.facts.set_permission(login, fact(permission));
         }
-        let FactsReply { viewer, policy, repository, resource, labels, window } = reply?;
+        let FactsReply { viewer, policy, repository, resource, claims, window } = reply?;
         self.facts.viewer = viewer;
         self.facts.repository = repository;
         self.facts.resource = resource;
-        self.set_claims(key, &labels);
+        self.set_claims(key, &claims);
         match window {
             Fact::Unasked => {}
             Fact::Unknown(why) => self.facts.window = Fact::Unknown(why),
@@ -89,12 +84,11 @@ impl<'a, G: GitHub, C: Clock, L: Ledger> Gathered<'a, G, C, L> {
         Ok(policy)
     }
 
-    fn set_claims(&mut self, key: &Key, labels: &Fact<BTreeMap<String, Label>>) {
-        self.facts.claims_probed_to = PROBES;
-        self.facts.claims = match labels {
+    fn set_claims(&mut self, key: &Key, probed: &Fact<Probed>) {
+        self.facts.claims = match probed {
             Fact::Unasked => Fact::Unasked,
             Fact::Unknown(why) => Fact::Unknown(why.clone()),
-            Fact::Known(labels) => Fact::Known(self.ledger.claims(key, labels)),
+            Fact::Known(probed) => Fact::Known(self.ledger.claims(key, probed)),
         };
     }
 
@@ -106,9 +100,9 @@ impl<'a, G: GitHub, C: Clock, L: Ledger> Gathered<'a, G, C, L> {
 
     /// Reads the claims of another key than the one that the first read asked for: the policy changed it.
     pub async fn read_claims(&mut self, key: &Key) {
-        let labels = self.world.github.labels_by_name(self.repo, &self.ledger.probe(key, 1, PROBES)).await;
+        let probed = self.world.github.probe(self.repo, &self.ledger.probe(key)).await;
         self.note_time();
-        self.set_claims(key, &fact(labels));
+        self.set_claims(key, &fact(probed));
     }
 
     /// The budget window anew, page by page back to `since`.
@@ -141,19 +135,6 @@ impl<'a, G: GitHub, C: Clock, L: Ledger> Gathered<'a, G, C, L> {
                     self.facts.own_run = state;
                 } else {
                     self.facts.holder = state;
-                }
-            }
-            Question::MoreClaims(above) => {
-                let (from, to) = (above.saturating_add(1), above.saturating_add(PROBES));
-                match self.world.github.labels_by_name(self.repo, &self.ledger.probe(key, from, to)).await {
-                    Ok(labels) => {
-                        let more = self.ledger.claims(key, &labels);
-                        if let Fact::Known(claims) = &mut self.facts.claims {
-                            claims.extend(more);
-                        }
-                        self.facts.claims_probed_to = to;
-                    }
-                    Err(error) => self.facts.claims = Fact::Unknown(error.to_string()),
                 }
             }
             Question::SecondRead(number) => {

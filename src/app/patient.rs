@@ -3,12 +3,12 @@
 //! Writes are never repeated here. Whether a write may be sent again is for the protocol to say, which knows what it
 //! would mean.
 
-use std::collections::BTreeMap;
-
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::core::facts::{Permission, RunState};
-use crate::ports::{Clock, FactsQuery, FactsReply, GitHub, Label, LabelPage, PortError, ReactTo, RepoName};
+use crate::ports::{
+    Clock, FactsQuery, FactsReply, GitHub, Label, LabelPage, PortError, Probe, Probed, ReactTo, RepoName,
+};
 
 /// The pauses before a read is asked again, in seconds.
 const PAUSES: [i64; 6] = [1, 2, 4, 8, 16, 32];
@@ -64,8 +64,8 @@ impl<G: GitHub, C: Clock> GitHub for Patient<'_, G, C> {
         self.ask(async || self.github.labels_page(repo, after).await).await
     }
 
-    async fn labels_by_name(&self, repo: &RepoName, names: &[String]) -> Result<BTreeMap<String, Label>, PortError> {
-        self.ask(async || self.github.labels_by_name(repo, names).await).await
+    async fn probe(&self, repo: &RepoName, probe: &Probe) -> Result<Probed, PortError> {
+        self.ask(async || self.github.probe(repo, probe).await).await
     }
 
     async fn permission(&self, repo: &RepoName, login: &str) -> Result<Permission, PortError> {
@@ -76,7 +76,7 @@ impl<G: GitHub, C: Clock> GitHub for Patient<'_, G, C> {
         self.ask(async || self.github.run(repo, id).await).await
     }
 
-    async fn create_label(&self, repo: &RepoName, label: &Label, color: &str) -> Result<(), PortError> {
+    async fn create_label(&self, repo: &RepoName, label: &Label, color: &str) -> Result<Label, PortError> {
         self.github.create_label(repo, label, color).await
     }
 

@@ -8,7 +8,9 @@ use chrono::{DateTime, Utc};
 use super::key::{Digest, Key, Task};
 
 /// The highest claim number that run-guard makes; past it the ledger is full for the key.
-pub const MAX_CLAIM_NUMBER: u32 = 64;
+///
+/// All of them are looked up at once, so that the highest claim is seen also where every lower one has been swept.
+pub const MAX_CLAIM_NUMBER: u32 = 32;
 
 /// The longest record: GitHub's limit of a label's description, in characters.
 pub const MAX_RECORD_LEN: usize = 100;
@@ -415,11 +417,18 @@ fn parse_rerun(s: &str) -> Option<RerunId> {
     Some(RerunId::Attempt(parse36(run)?, u32::try_from(parse36(attempt)?).ok()?))
 }
 
+/// The very thing on GitHub that is a claim, by an identity that is not given out again: the node id of a label, the
+/// commit that a ref points to, the id of a check run. Empty where it is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Thing(pub String);
+
 /// A claim that could be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// Its number: the fence.
     pub number: u32,
+    /// What holds it.
+    pub thing: Thing,
     /// What it says.
     pub record: Record,
 }
@@ -433,6 +442,8 @@ pub enum ClaimRead {
     Unreadable {
         /// Its number.
         number: u32,
+        /// What holds it.
+        thing: Thing,
         /// What is wrong with it.
         why: String,
     },

@@ -42,8 +42,6 @@ pub enum Question {
     Permission(String),
     /// The state of the workflow run with this id: into `own_run` if it is the run that asks, else into `holder`.
     HolderRun(u64),
-    /// Claims of the key with numbers above this one: added to `claims`, with `claims_probed_to` above this number.
-    MoreClaims(u32),
     /// The claim with this number once more, by name, before it is taken over: into `second_read` as it is. `claims`
     /// stays as it was, since the gate holds the two against each other.
     SecondRead(u32),
@@ -228,8 +226,6 @@ pub struct Facts {
     pub permissions: BTreeMap<String, Fact<Permission>>,
     /// The key's claims.
     pub claims: Fact<Claims>,
-    /// Up to which number the key's claims were asked for.
-    pub claims_probed_to: u32,
     /// The run that owns the key's highest claim; unasked again when another claim becomes the highest.
     pub holder: Fact<RunState>,
     /// One's own run: when this attempt began, and whether runs can be read at all, which tells a missing run from a

@@ -95,7 +95,7 @@ impl Acquire {
 #[cfg(test)]
 mod tests {
     use super::{Acquire, CreateAnswer, Next};
-    use crate::core::claim::{Cause, Claim, ClaimRead, ClaimState, Nonce, Owner, Record};
+    use crate::core::claim::{Cause, Claim, ClaimRead, ClaimState, Nonce, Owner, Record, Thing};
     use chrono::{DateTime, TimeDelta};
 
     fn owner(bits: u64) -> Owner {
@@ -112,7 +112,7 @@ mod tests {
             actor: None,
             state: ClaimState::Open,
         };
-        ClaimRead::Readable(Claim { number: 1, record })
+        ClaimRead::Readable(Claim { number: 1, thing: Thing::default(), record })
     }
 
     #[test]

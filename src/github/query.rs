@@ -16,10 +16,10 @@ use super::client::Answer;
 use crate::core::facts::{Comment, Fact, LabelEvent, RepositoryState, ResourceState};
 use crate::core::identity::{Actor, ActorKind};
 use crate::core::policy::POLICY_PATH;
-use crate::ports::{FactsQuery, FactsReply, Label, LabelPage, PolicyRead, PortError, RepoName};
+use crate::ports::{FactsQuery, FactsReply, Label, LabelPage, PolicyRead, PortError, Probe, Probed, RepoName};
 
 /// What is read of a repository label.
-const LABEL: &str = "name description createdAt";
+const LABEL: &str = "id name description createdAt";
 /// What is read of an account.
 const ACTOR: &str = "__typename login ... on User { databaseId } ... on Bot { databaseId }";
 
@@ -55,10 +55,15 @@ impl Builder {
         let _ = writeln!(self.fields, "    {field}");
     }
 
-    fn labels_by_name(&mut self, names: &[String]) {
-        for (alias, name) in aliases(names) {
-            self.variable(&alias, "String!", json!(name));
-            self.field(&format!("{alias}: label(name: ${alias}) {{ {LABEL} }}"));
+    fn probe(&mut self, probe: &Probe) {
+        match probe {
+            Probe::Nothing => {}
+            Probe::Labels(names) => {
+                for (alias, name) in aliases(names) {
+                    self.variable(&alias, "String!", json!(name));
+                    self.field(&format!("{alias}: label(name: ${alias}) {{ {LABEL} }}"));
+                }
+            }
         }
     }
 
@@ -108,7 +113,7 @@ pub(super) fn facts(query: &FactsQuery) -> Document {
              ... on PullRequest {{ {common} isDraft merged headRefOid }} }}"
         ));
     }
-    builder.labels_by_name(&query.labels);
+    builder.probe(&query.claims);
     if query.window {
         builder.labels_page("");
     }
@@ -123,11 +128,11 @@ pub(super) fn labels_page(repo: &RepoName, after: Option<&str>) -> Document {
     builder.build("")
 }
 
-/// Labels by exact name.
-pub(super) fn labels_by_name(repo: &RepoName, names: &[String]) -> Document {
+/// A key's claims alone.
+pub(super) fn probe(repo: &RepoName, probe: &Probe) -> Document {
     let mut builder = Builder::new(repo);
     builder.field("databaseId");
-    builder.labels_by_name(names);
+    builder.probe(probe);
     builder.build("")
 }
 
@@ -255,7 +260,7 @@ impl<'a> Reply<'a> {
             policy: self.policy()?,
             repository: self.repository()?,
             resource: if query.number.is_some() { self.resource()? } else { Fact::Unasked },
-            labels: self.labels(&query.labels)?,
+            claims: self.probed(&query.claims)?,
             window: if query.window { self.page()? } else { Fact::Unasked },
         })
     }
@@ -265,9 +270,16 @@ impl<'a> Reply<'a> {
         self.required(self.page()?)
     }
 
-    /// The answer to [`labels_by_name`].
-    pub(super) fn labels_by_name(&self, names: &[String]) -> Result<BTreeMap<String, Label>, PortError> {
-        self.required(self.labels(names)?)
+    /// The answer to [`probe`].
+    pub(super) fn probe(&self, probe: &Probe) -> Result<Probed, PortError> {
+        self.required(self.probed(probe)?)
+    }
+
+    fn probed(&self, probe: &Probe) -> Result<Fact<Probed>, PortError> {
+        Ok(match probe {
+            Probe::Nothing => Fact::Known(Probed::Nothing),
+            Probe::Labels(names) => map(self.labels(names)?, Probed::Labels),
+        })
     }
 
     fn repository(&self) -> Result<Fact<RepositoryState>, PortError> {
@@ -413,6 +425,7 @@ impl From<ActorNode> for Actor {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LabelNode {
+    id: Option<String>,
     name: String,
     description: Option<String>,
     created_at: Option<DateTime<Utc>>,
@@ -420,7 +433,12 @@ struct LabelNode {
 
 impl From<LabelNode> for Label {
     fn from(node: LabelNode) -> Self {
-        Self { name: node.name, description: node.description.unwrap_or_default(), created_at: node.created_at }
+        Self {
+            name: node.name,
+            description: node.description.unwrap_or_default(),
+            node_id: node.id,
+            created_at: node.created_at,
+        }
     }
 }
 

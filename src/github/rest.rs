@@ -1,7 +1,5 @@
 //! The requests: [`GitHub`] over HTTP.
 
-use std::collections::BTreeMap;
-
 use chrono::{DateTime, Utc};
 use http::Method;
 use reqwest::Url;
@@ -12,13 +10,27 @@ use super::client::{Ask, Client};
 use super::errors::Effect;
 use super::query;
 use crate::core::facts::{Permission, RunState};
-use crate::ports::{FactsQuery, FactsReply, GitHub, Label, LabelPage, PortError, ReactTo, RepoName, RestRead};
+use crate::ports::{
+    FactsQuery, FactsReply, GitHub, Label, LabelPage, PortError, Probe, Probed, ReactTo, RepoName, RestRead,
+};
 
 /// A repository label, as REST gives it: without its time of creation.
 #[derive(Deserialize)]
 struct LabelAnswer {
+    node_id: Option<String>,
     name: String,
     description: Option<String>,
+}
+
+impl From<LabelAnswer> for Label {
+    fn from(label: LabelAnswer) -> Self {
+        Self {
+            name: label.name,
+            description: label.description.unwrap_or_default(),
+            node_id: label.node_id,
+            created_at: None,
+        }
+    }
 }
 
 /// The answer of the permission endpoint.
@@ -126,8 +138,8 @@ impl GitHub for Client {
         self.graphql(query::labels_page(repo, after)).await?.labels_page()
     }
 
-    async fn labels_by_name(&self, repo: &RepoName, names: &[String]) -> Result<BTreeMap<String, Label>, PortError> {
-        self.graphql(query::labels_by_name(repo, names)).await?.labels_by_name(names)
+    async fn probe(&self, repo: &RepoName, probe: &Probe) -> Result<Probed, PortError> {
+        self.graphql(query::probe(repo, probe)).await?.probe(probe)
     }
 
     async fn permission(&self, repo: &RepoName, login: &str) -> Result<Permission, PortError> {
@@ -158,9 +170,11 @@ impl GitHub for Client {
         })
     }
 
-    async fn create_label(&self, repo: &RepoName, label: &Label, color: &str) -> Result<(), PortError> {
+    async fn create_label(&self, repo: &RepoName, label: &Label, color: &str) -> Result<Label, PortError> {
         let body = json!({ "name": label.name, "color": color, "description": label.description });
-        self.write(Method::POST, repo, &["labels"], Some(body)).await.map(drop)
+        let answer = self.write(Method::POST, repo, &["labels"], Some(body)).await?;
+        // The status says that it is made; what else the answer tells is no more than a help.
+        Ok(answer.json::<LabelAnswer>().map_or_else(|_| label.clone(), Label::from))
     }
 
     async fn label(&self, repo: &RepoName, name: &str) -> Result<Option<Label>, PortError> {
@@ -168,9 +182,7 @@ impl GitHub for Client {
             Err(PortError::Missing { status: 404, .. }) => return Ok(None),
             other => other?,
         };
-        let label: LabelAnswer = answer.json()?;
-        let description = label.description.unwrap_or_default();
-        Ok(Some(Label { name: label.name, description, created_at: None }))
+        Ok(Some(answer.json::<LabelAnswer>()?.into()))
     }
 
     async fn describe_label(&self, repo: &RepoName, name: &str, description: &str) -> Result<(), PortError> {

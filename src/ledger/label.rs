@@ -2,14 +2,14 @@
 //!
 //! The server creates a label only if there is none of that name, which is what arbitrates.
 
-use std::collections::BTreeMap;
-
 use chrono::{DateTime, Utc};
 
-use crate::core::claim::{Claim, ClaimRead, LABEL_PREFIX, LedgerKind, Record, label_name, parse_label_name};
+use crate::core::claim::{
+    Claim, ClaimRead, LABEL_PREFIX, LedgerKind, MAX_CLAIM_NUMBER, Record, Thing, label_name, parse_label_name,
+};
 use crate::core::facts::{Claims, Window, WindowClaim};
 use crate::core::key::Key;
-use crate::ports::{Created, GitHub, Label, LabelPage, Ledger, PortError, RepoName};
+use crate::ports::{Created, GitHub, Label, LabelPage, Ledger, PortError, Probe, Probed, RepoName};
 
 /// The colour of a claim's label: a quiet grey.
 const COLOR: &str = "ededed";
@@ -29,9 +29,10 @@ impl<'a, G: GitHub> LabelLedger<'a, G> {
 
 /// A label as a claim: one whose description is no record is there all the same.
 fn read(number: u32, label: &Label) -> ClaimRead {
+    let thing = Thing(label.node_id.clone().unwrap_or_default());
     match Record::decode(&label.description) {
-        Ok(record) => ClaimRead::Readable(Claim { number, record }),
-        Err(bad) => ClaimRead::Unreadable { number, why: bad.to_string() },
+        Ok(record) => ClaimRead::Readable(Claim { number, thing, record }),
+        Err(bad) => ClaimRead::Unreadable { number, thing, why: bad.to_string() },
     }
 }
 
@@ -40,12 +41,21 @@ impl<G: GitHub> Ledger for LabelLedger<'_, G> {
         LedgerKind::Label
     }
 
-    fn probe(&self, key: &Key, from: u32, to: u32) -> Vec<String> {
-        let digest = key.digest();
-        (from..=to).map(|n| label_name(key.task(), &digest, n)).collect()
+    fn permission(&self) -> &'static str {
+        "issues: write"
     }
 
-    fn claims(&self, key: &Key, labels: &BTreeMap<String, Label>) -> Claims {
+    fn probe(&self, key: &Key) -> Probe {
+        let digest = key.digest();
+        Probe::Labels((1..=MAX_CLAIM_NUMBER).map(|n| label_name(key.task(), &digest, n)).collect())
+    }
+
+    fn probe_one(&self, key: &Key, number: u32) -> Probe {
+        Probe::Labels(vec![label_name(key.task(), &key.digest(), number)])
+    }
+
+    fn claims(&self, key: &Key, probed: &Probed) -> Claims {
+        let Probed::Labels(labels) = probed else { return Claims::new() };
         let digest = key.digest();
         labels
             .values()
@@ -79,14 +89,22 @@ impl<G: GitHub> Ledger for LabelLedger<'_, G> {
         window.complete_since = page.next.as_ref().map(|_| reached.unwrap_or(DateTime::<Utc>::MAX_UTC));
     }
 
-    async fn create(&self, repo: &RepoName, key: &Key, number: u32, record: &Record) -> Result<Created, PortError> {
+    async fn create(
+        &self,
+        repo: &RepoName,
+        key: &Key,
+        number: u32,
+        record: &Record,
+        _after: Option<&Claim>,
+    ) -> Result<Created, PortError> {
         let label = Label {
             name: label_name(key.task(), &key.digest(), number),
             description: record.encode(),
+            node_id: None,
             created_at: None,
         };
         match self.github.create_label(repo, &label, COLOR).await {
-            Ok(()) => Ok(Created::Made),
+            Ok(made) => Ok(Created::Made(Thing(made.node_id.unwrap_or_default()))),
             Err(PortError::Exists { .. }) => Ok(Created::Exists),
             Err(error) => Err(error),
         }
@@ -97,12 +115,8 @@ impl<G: GitHub> Ledger for LabelLedger<'_, G> {
         Ok(self.github.label(repo, &name).await?.map(|label| read(number, &label)))
     }
 
-    async fn rewrite(&self, repo: &RepoName, key: &Key, number: u32, record: &Record) -> Result<(), PortError> {
-        let name = label_name(key.task(), &key.digest(), number);
+    async fn rewrite(&self, repo: &RepoName, key: &Key, claim: &Claim, record: &Record) -> Result<(), PortError> {
+        let name = label_name(key.task(), &key.digest(), claim.number);
         self.github.describe_label(repo, &name, &record.encode()).await
-    }
-
-    fn permission(&self) -> &'static str {
-        "issues: write"
     }
 }

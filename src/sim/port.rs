@@ -11,11 +11,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::error::ApiError;
 use super::fault::{CallInfo, Fault, Op};
 use super::state::{Answer, Session, State};
-use super::world::{CommentRow, FileContent, Item, LabelEventRow, RepoLabel, Repository, World};
+use super::world::{CommentRow, FileContent, Item, LabelEventRow, RepoLabel, Repository, World, node_id};
 use crate::core::facts::{Comment, Fact, LabelEvent, Permission, RepositoryState, ResourceState, RunState};
 use crate::core::identity::Actor;
 use crate::core::policy::POLICY_PATH;
-use crate::ports::{FactsQuery, FactsReply, GitHub, Label, LabelPage, PolicyRead, PortError, ReactTo, RepoName};
+use crate::ports::{
+    FactsQuery, FactsReply, GitHub, Label, LabelPage, PolicyRead, PortError, Probe, Probed, ReactTo, RepoName,
+};
 
 /// How many of the newest comments the facts hold.
 pub const COMMENTS: usize = 50;
@@ -119,12 +121,27 @@ fn label(label: &RepoLabel) -> Label {
     Label {
         name: label.name.clone(),
         description: label.description.clone().unwrap_or_default(),
+        node_id: Some(node_id("LA", label.id)),
         created_at: Some(label.created_at),
     }
 }
 
+/// A label as REST gives it, which does not tell when it was created.
+fn rest_label(found: &RepoLabel) -> Label {
+    Label { created_at: None, ..label(found) }
+}
+
 fn by_name(repo: &Repository, names: &[String]) -> BTreeMap<String, Label> {
     names.iter().filter_map(|name| Some((name.clone(), label(repo.label_exactly(name)?)))).collect()
+}
+
+/// What is found of a key's claims.
+fn probed(world: &World, session: &Session, repo: &Repository, probe: &Probe) -> Result<Probed, ApiError> {
+    match probe {
+        Probe::Nothing => Ok(Probed::Nothing),
+        Probe::Labels(_) if !world.may_read_labels(&session.caller, repo) => Err(session.caller.refused()),
+        Probe::Labels(names) => Ok(Probed::Labels(by_name(repo, names))),
+    }
 }
 
 fn page(repo: &Repository, after: Option<&str>) -> LabelPage {
@@ -206,10 +223,9 @@ impl GitHub for InProcess {
                     policy: PolicyRead::Unreadable(why.clone()),
                     repository: Fact::Unknown(why.clone()),
                     resource: query.number.map_or(Fact::Unasked, |_| Fact::Unknown(why.clone())),
-                    labels: if query.labels.is_empty() {
-                        Fact::Known(BTreeMap::new())
-                    } else {
-                        Fact::Unknown(why.clone())
+                    claims: match query.claims {
+                        Probe::Nothing => Fact::Known(Probed::Nothing),
+                        Probe::Labels(_) => Fact::Unknown(why.clone()),
                     },
                     window: if query.window { Fact::Unknown(why) } else { Fact::Unasked },
                 });
@@ -226,10 +242,9 @@ impl GitHub for InProcess {
                 policy: policy(world, session, repo),
                 repository: Fact::Known(RepositoryState { id: repo.id, name_with_owner: repo.full_name() }),
                 resource,
-                labels: if readable || query.labels.is_empty() {
-                    Fact::Known(by_name(repo, &query.labels))
-                } else {
-                    words(&refused)
+                claims: match probed(world, session, repo, &query.claims) {
+                    Ok(found) => Fact::Known(found),
+                    Err(error) => words(&error),
                 },
                 window: match (query.window, readable) {
                     (false, _) => Fact::Unasked,
@@ -251,9 +266,10 @@ impl GitHub for InProcess {
         part(repo, result.await?)
     }
 
-    async fn labels_by_name(&self, repo: &RepoName, names: &[String]) -> Result<BTreeMap<String, Label>, PortError> {
+    async fn probe(&self, repo: &RepoName, probe: &Probe) -> Result<Probed, PortError> {
         let result = self.graphql(|state, session| {
-            Ok(state.view(session).with_labels(&session.caller, repo).map(|repo| by_name(repo, names)))
+            let world = state.view(session);
+            Ok(world.visible(&session.caller, repo).and_then(|repo| probed(world, session, repo, probe)))
         });
         part(repo, result.await?)
     }
@@ -288,9 +304,11 @@ impl GitHub for InProcess {
         }
     }
 
-    async fn create_label(&self, repo: &RepoName, label: &Label, color: &str) -> Result<(), PortError> {
+    async fn create_label(&self, repo: &RepoName, label: &Label, color: &str) -> Result<Label, PortError> {
         self.call(Op::CreateLabel, "POST", format!("/repos/{repo}/labels"), |state, session| {
-            state.create_label(session, repo, &label.name, Some(color), Some(&label.description)).map(drop)
+            state
+                .create_label(session, repo, &label.name, Some(color), Some(&label.description))
+                .map(|made| rest_label(&made))
         })
         .await
     }
@@ -298,8 +316,7 @@ impl GitHub for InProcess {
     async fn label(&self, repo: &RepoName, name: &str) -> Result<Option<Label>, PortError> {
         let answer = self.call(Op::GetLabel, "GET", format!("/repos/{repo}/labels/{name}"), |state, session| {
             let found = state.view(session).label(&session.caller, repo, name)?;
-            // REST does not tell when a label was created.
-            Ok(Label { created_at: None, ..label(found) })
+            Ok(rest_label(found))
         });
         match answer.await {
             Err(PortError::Missing { .. }) => Ok(None),
@@ -381,7 +398,7 @@ mod tests {
     }
 
     fn claim(name: &str) -> Label {
-        Label { name: name.to_owned(), description: "first".to_owned(), created_at: None }
+        Label { name: name.to_owned(), description: "first".to_owned(), node_id: None, created_at: None }
     }
 
     fn run<T>(future: impl Future<Output = T>) -> T {
@@ -396,7 +413,7 @@ mod tests {
 
     fn query(labels: &[&str]) -> FactsQuery {
         let labels = labels.iter().map(|&l| l.to_owned()).collect();
-        FactsQuery { repo: name(), number: Some(731), labels, window: true }
+        FactsQuery { repo: name(), number: Some(731), claims: Probe::Labels(labels), window: true }
     }
 
     #[test]
@@ -407,9 +424,11 @@ mod tests {
             let again = face("full").create_label(&name(), &claim("RG:A:1"), "ededed").await;
             assert!(matches!(again, Err(PortError::Exists { .. })), "{again:?}");
             // GraphQL looks a name up by its exact letters, REST does not.
-            let exact =
-                face("full").labels_by_name(&name(), &["RG:A:1".to_owned(), "rg:a:1".to_owned()]).await.unwrap();
-            assert_eq!(exact.into_keys().collect::<Vec<_>>(), ["rg:a:1"]);
+            let exact = face("full")
+                .probe(&name(), &Probe::Labels(vec!["RG:A:1".to_owned(), "rg:a:1".to_owned()]))
+                .await
+                .unwrap();
+            assert!(matches!(exact, Probed::Labels(found) if found.keys().eq(["rg:a:1"])));
             assert!(face("full").label(&name(), "RG:A:1").await.unwrap().is_some());
         });
         let state = state.borrow();
@@ -471,10 +490,10 @@ mod tests {
         assert_eq!(facts.policy, PolicyRead::Absent);
         let refused = "Resource not accessible by integration".to_owned();
         assert_eq!(facts.resource, Fact::Unknown(refused.clone()));
-        assert_eq!(facts.labels, Fact::Unknown(refused.clone()));
+        assert_eq!(facts.claims, Fact::Unknown(refused.clone()));
         let facts = run(face("full").facts(&query(&["security"]))).unwrap();
         assert_eq!(facts.policy, PolicyRead::Unreadable(refused));
-        assert_eq!(facts.labels.known().unwrap().len(), 1);
+        assert!(matches!(facts.claims.known(), Some(Probed::Labels(found)) if found.len() == 1));
     }
 
     #[test]

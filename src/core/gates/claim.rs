@@ -19,7 +19,7 @@ pub fn judge(plan: &ClaimPlan) -> Judgement {
 pub fn lost(cx: &Context<'_>, read: &ClaimRead) -> Stop {
     match read {
         ClaimRead::Readable(claim) => lost_to(cx, claim),
-        ClaimRead::Unreadable { number, why } => Stop::new(
+        ClaimRead::Unreadable { number, why, .. } => Stop::new(
             Reason::LostRace,
             format!("claim {number} was taken first, by an owner that cannot be read ({why})"),
         ),

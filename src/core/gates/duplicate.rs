@@ -9,8 +9,7 @@ use chrono::{DateTime, Utc};
 
 use super::{Context, clock, in_words};
 use crate::core::claim::{
-    Cause, Claim, ClaimPlan, ClaimRead, ClaimState, MAX_CLAIM_NUMBER, Outcome, RerunId, Settlement, done_label,
-    review_label,
+    Cause, Claim, ClaimPlan, ClaimRead, ClaimState, Outcome, RerunId, Settlement, done_label, review_label,
 };
 use crate::core::decision::{Reason, Stop};
 use crate::core::facts::{Claims, Comment, Fact, LabelEvent, Question, ResourceState};
@@ -68,18 +67,13 @@ pub fn judge(cx: &Context<'_>) -> Next {
         }
         Fact::Known(claims) => claims,
     };
-    let Some((number, _)) = claims.last_key_value() else { return without_claims(cx) };
-    // No claim is made past the bound, so there is nothing to look for.
-    if *number >= cx.facts.claims_probed_to && *number < MAX_CLAIM_NUMBER {
-        return Next::Ask(Question::MoreClaims(*number));
-    }
     let claims = match as_read_last(cx, claims) {
         Ok(claims) => claims,
         Err(stop) => return stop.into(),
     };
     match claims.last_key_value() {
         None => without_claims(cx),
-        Some((_, ClaimRead::Unreadable { number, why })) => Next::stop(
+        Some((_, ClaimRead::Unreadable { number, why, .. })) => Next::stop(
             Reason::PreviousFailed,
             format!("claim {number} of this key is there but cannot be read ({why}), so it is not free"),
         ),

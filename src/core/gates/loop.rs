@@ -126,7 +126,7 @@ fn confirmed(cx: &Context<'_>, marker: &Marker) -> Judgement {
         {
             stop(format!("the comment carries the marker of run {run}, which claim {} confirms", claim.number)).into()
         }
-        Fact::Known(Some(ClaimRead::Unreadable { number, why })) => {
+        Fact::Known(Some(ClaimRead::Unreadable { number, why, .. })) => {
             stop(format!("the comment carries the marker of run {run}, but its claim {number} cannot be read: {why}"))
                 .with_verdict(Verdict::Review)
                 .into()

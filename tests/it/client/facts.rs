@@ -2,7 +2,7 @@
 
 use run_guard::core::facts::{Comment, Fact, LabelEvent, RepositoryState, ResourceState};
 use run_guard::core::identity::{Actor, ActorKind};
-use run_guard::ports::{FactsQuery, FactsReply, GitHub as _, LabelPage, PolicyRead, PortError};
+use run_guard::ports::{FactsQuery, FactsReply, GitHub as _, LabelPage, PolicyRead, PortError, Probe, Probed};
 use serde_json::{Value, json};
 
 use super::server::{Does, TOKEN, with_server};
@@ -159,7 +159,7 @@ fn a_whole_answer_is_known_in_all_parts() {
             head_sha: None,
             url: "https://github.com/acme/app/issues/731".to_owned(),
         })),
-        labels: Fact::Known([("rg:investigate:0123456789ab:1".to_owned(), claim)].into()),
+        claims: Fact::Known(Probed::Labels([("rg:investigate:0123456789ab:1".to_owned(), claim)].into())),
         window: Fact::Known(LabelPage { labels: vec![label("bug", "")], next: None }),
     };
     assert_eq!(got, want);
@@ -167,11 +167,11 @@ fn a_whole_answer_is_known_in_all_parts() {
 
 #[test]
 fn what_is_not_asked_is_unasked() {
-    let query = FactsQuery { repo: repo(), number: None, labels: vec![], window: false };
+    let query = FactsQuery { repo: repo(), number: None, claims: Probe::Nothing, window: false };
     let got = ask(&query, &answer()).unwrap();
     assert_eq!(got.resource, Fact::Unasked);
     assert_eq!(got.window, Fact::Unasked);
-    assert_eq!(got.labels, Fact::Known([].into()));
+    assert_eq!(got.claims, Fact::Known(Probed::Nothing));
     assert!(got.repository.known().is_some());
 }
 
@@ -233,7 +233,7 @@ fn a_denied_part_is_unknown_and_the_rest_is_known() {
             ),
             with(&|w| {
                 w.resource = unknown();
-                w.labels = Fact::Unknown("none".to_owned());
+                w.claims = Fact::Unknown("none".to_owned());
             }),
         ),
         (
@@ -251,7 +251,7 @@ fn a_denied_part_is_unknown_and_the_rest_is_known() {
         ),
         (
             changed(&[("/repository/c1", json!(null))], denied(&json!(["repository", "c1"]))),
-            with(&|w| w.labels = unknown()),
+            with(&|w| w.claims = unknown()),
         ),
         (
             changed(&[("/repository/newest", json!(null))], denied(&json!(["repository", "newest"]))),
@@ -271,7 +271,7 @@ fn a_denied_part_is_unknown_and_the_rest_is_known() {
                 w.policy = unreadable.clone();
                 w.repository = unknown();
                 w.resource = unknown();
-                w.labels = unknown();
+                w.claims = unknown();
                 w.window = unknown();
             }),
         ),

@@ -6,7 +6,7 @@ mod requests;
 mod server;
 
 use chrono::{DateTime, Utc};
-use run_guard::ports::{FactsQuery, Label, RepoName};
+use run_guard::ports::{FactsQuery, Label, Probe, RepoName};
 
 fn repo() -> RepoName {
     RepoName::parse("acme/app").unwrap()
@@ -17,7 +17,7 @@ fn time(text: &str) -> DateTime<Utc> {
 }
 
 fn label(name: &str, description: &str) -> Label {
-    Label { name: name.to_owned(), description: description.to_owned(), created_at: None }
+    Label { name: name.to_owned(), description: description.to_owned(), node_id: None, created_at: None }
 }
 
 /// A query for everything.
@@ -25,7 +25,10 @@ fn whole_query() -> FactsQuery {
     FactsQuery {
         repo: repo(),
         number: Some(731),
-        labels: vec!["rg:investigate:0123456789ab:1".to_owned(), "run-guard:investigate:done".to_owned()],
+        claims: Probe::Labels(vec![
+            "rg:investigate:0123456789ab:1".to_owned(),
+            "run-guard:investigate:done".to_owned(),
+        ]),
         window: true,
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use run_guard::core::facts::{Permission, RunState};
-use run_guard::ports::{GitHub as _, LabelPage, PortError, ReactTo};
+use run_guard::ports::{GitHub as _, LabelPage, PortError, Probe, Probed, ReactTo};
 use serde_json::{Value, json};
 
 use super::server::{Does, Sent, TOKEN, with_server};
@@ -48,8 +48,8 @@ fn reads() {
         assert_eq!(first, LabelPage { labels: vec![newest], next: Some("Y3Vyc29y".to_owned()) });
         let asked = ["rg:a:b:1".to_owned(), "none".to_owned()];
         assert_eq!(
-            client.labels_by_name(&repo(), &asked).await.unwrap(),
-            BTreeMap::from([("rg:a:b:1".to_owned(), label("rg:a:b:1", "words"))])
+            client.probe(&repo(), &Probe::Labels(asked.to_vec())).await.unwrap(),
+            Probed::Labels(BTreeMap::from([("rg:a:b:1".to_owned(), label("rg:a:b:1", "words"))]))
         );
         assert_eq!(client.permission(&repo(), "mona").await.unwrap(), Permission::Write);
         assert_eq!(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use run_guard::core::claim::{
-    Cause, Claim, ClaimRead, ClaimState, Nonce, Outcome, Owner, Record, RerunId, Settlement, SweepPhase,
+    Cause, Claim, ClaimRead, ClaimState, Nonce, Outcome, Owner, Record, RerunId, Settlement, SweepPhase, Thing,
 };
 use run_guard::core::decide::decide;
 use run_guard::core::decision::{Decision, Stop};
@@ -84,7 +84,6 @@ pub(super) struct Situation {
     issue: Value,
     permissions: BTreeMap<String, String>,
     claims: Value,
-    probed: u32,
     holder: Value,
     own_run: Value,
     second_read: Value,
@@ -172,7 +171,7 @@ pub(super) fn plain() -> Value {
             "comment_total": null
         },
         "permissions": { "alice": "write", "outsider": "read", "mallory": "none" },
-        "claims": {}, "probed": 16, "holder": null, "own_run": null, "second_read": null, "marker_claim": null,
+        "claims": {}, "holder": null, "own_run": null, "second_read": null, "marker_claim": null,
         "window": []
     })
 }
@@ -283,7 +282,6 @@ impl Situation {
                 let claims = claims.as_object().unwrap();
                 claims.iter().map(|(n, c)| (n.parse().unwrap(), claim_read(n.parse().unwrap(), c))).collect()
             }),
-            claims_probed_to: self.probed,
             holder: fact(&self.holder, run_state),
             own_run: fact(&self.own_run, run_state),
             second_read: fact(&self.second_read, named_claim),
@@ -382,9 +380,9 @@ fn named_claim(value: &Value) -> Option<ClaimRead> {
 
 fn claim_read(number: u32, value: &Value) -> ClaimRead {
     if value == "unreadable" || value["unreadable"] == true {
-        return ClaimRead::Unreadable { number, why: "not a claim record".to_owned() };
+        return ClaimRead::Unreadable { number, thing: Thing::default(), why: "not a claim record".to_owned() };
     }
-    ClaimRead::Readable(Claim { number, record: record(value) })
+    ClaimRead::Readable(Claim { number, thing: Thing::default(), record: record(value) })
 }
 
 fn record(value: &Value) -> Record {
@@ -439,7 +437,7 @@ fn window(value: &Value) -> Window {
     let claims = value.as_array().unwrap().iter().enumerate().map(|(n, claim)| WindowClaim {
         task: claim["task"].as_str().unwrap_or("investigate").to_owned(),
         digest: format!("{n:012x}"),
-        claim: Claim { number: 1, record: record(claim) },
+        claim: Claim { number: 1, thing: Thing::default(), record: record(claim) },
     });
     Window { claims: claims.collect(), complete_since: None, unreadable: Vec::new() }
 }

@@ -252,7 +252,8 @@ fn a_claim_that_is_taken_over_is_the_one_that_was_read() {
         "second_read": { "number": 1, "run": 100 }
     }));
     let Decision::Claim { plan, .. } = built.decide() else { panic!("no claim") };
-    let Some(ClaimRead::Readable(Claim { number, record })) = built.facts.claims.known().and_then(|c| c.get(&1)) else {
+    let Some(ClaimRead::Readable(Claim { number, record, .. })) = built.facts.claims.known().and_then(|c| c.get(&1))
+    else {
         panic!("no claim 1")
     };
     let over = plan.takes_over.unwrap();

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use run_guard::core::claim::{
     Cause, Claim, ClaimRead, ClaimState, Handle, LedgerKind, MAX_RECORD_LEN, Nonce, Outcome, Owner, Record, RerunId,
-    Settlement, SweepPhase,
+    Settlement, SweepPhase, Thing,
 };
 use run_guard::core::decision::{Decision, Reason};
 use run_guard::core::facts::{Claims, Fact, Facts, Permission, Question, RunState, Window};
@@ -80,8 +80,8 @@ fn record() -> impl Strategy<Value = Record> {
 
 fn claim_read(number: u32) -> impl Strategy<Value = ClaimRead> {
     prop_oneof![
-        8 => record().prop_map(move |record| ClaimRead::Readable(Claim { number, record })),
-        1 => Just(ClaimRead::Unreadable { number, why: "damaged".to_owned() }),
+        8 => record().prop_map(move |record| ClaimRead::Readable(Claim { number, thing: Thing::default(), record })),
+        1 => Just(ClaimRead::Unreadable { number, thing: Thing::default(), why: "damaged".to_owned() }),
     ]
 }
 
@@ -112,7 +112,7 @@ fn known_or_not<T: std::fmt::Debug + Clone>(known: impl Strategy<Value = T>) -> 
 
 /// What a second read shows: most often what the first one did, which stands here as an unreadable claim.
 fn second_read() -> impl Strategy<Value = Option<ClaimRead>> {
-    let same = ClaimRead::Unreadable { number: 0, why: String::new() };
+    let same = ClaimRead::Unreadable { number: 0, thing: Thing::default(), why: String::new() };
     prop_oneof![4 => Just(Some(same)), 1 => claim_read(4).prop_map(Some), 1 => Just(None)]
 }
 
@@ -120,7 +120,6 @@ fn second_read() -> impl Strategy<Value = Option<ClaimRead>> {
 #[derive(Clone, Debug)]
 struct Answers {
     claims: Fact<Claims>,
-    more: Fact<Claims>,
     holder: Fact<RunState>,
     own_run: Fact<RunState>,
     second_read: Fact<Option<ClaimRead>>,
@@ -136,7 +135,6 @@ fn answers() -> impl Strategy<Value = Answers> {
     let viewer = prop::sample::select(vec!["github-actions[bot]".to_owned(), "alice".to_owned()]);
     (
         known_or_not(claims()),
-        known_or_not(claims()),
         known_or_not(run_state()),
         known_or_not(run_state()),
         known_or_not(second_read()),
@@ -145,21 +143,9 @@ fn answers() -> impl Strategy<Value = Answers> {
         known_or_not(viewer),
         any::<bool>(),
     )
-        .prop_map(
-            |(claims, more, holder, own_run, second_read, marker_claim, permission, viewer, window_is_unknown)| {
-                Answers {
-                    claims,
-                    more,
-                    holder,
-                    own_run,
-                    second_read,
-                    marker_claim,
-                    permission,
-                    viewer,
-                    window_is_unknown,
-                }
-            },
-        )
+        .prop_map(|(claims, holder, own_run, second_read, marker_claim, permission, viewer, window_is_unknown)| {
+            Answers { claims, holder, own_run, second_read, marker_claim, permission, viewer, window_is_unknown }
+        })
 }
 
 /// Triggers and policies of every kind that this version knows.
@@ -252,7 +238,6 @@ fn answer(built: &mut Built, question: &Question, answers: &Answers) {
         Question::Facts => {
             facts.viewer = answers.viewer.clone();
             facts.claims = answers.claims.clone();
-            facts.claims_probed_to = 2;
             facts.window = if answers.window_is_unknown {
                 Fact::Unknown("502".to_owned())
             } else {
@@ -262,19 +247,10 @@ fn answer(built: &mut Built, question: &Question, answers: &Answers) {
         Question::Permission(login) => facts.set_permission(login, answers.permission.clone()),
         Question::HolderRun(id) if *id == built.trigger.run.run => facts.own_run = answers.own_run.clone(),
         Question::HolderRun(_) => facts.holder = answers.holder.clone(),
-        Question::MoreClaims(above) => match &answers.more {
-            Fact::Known(more) => {
-                if let Fact::Known(claims) = &mut facts.claims {
-                    claims.extend(more.iter().filter(|(n, _)| *n > above).map(|(n, c)| (*n, c.clone())));
-                }
-                facts.claims_probed_to = above + 2;
-            }
-            other => facts.claims = other.clone(),
-        },
         Question::SecondRead(number) => {
             facts.second_read = match &answers.second_read {
                 Fact::Known(Some(ClaimRead::Readable(claim))) => {
-                    let again = Claim { number: *number, record: claim.record.clone() };
+                    let again = Claim { number: *number, thing: Thing::default(), record: claim.record.clone() };
                     Fact::Known(Some(ClaimRead::Readable(again)))
                 }
                 Fact::Known(Some(ClaimRead::Unreadable { .. })) => {
@@ -309,12 +285,11 @@ fn to_the_end(built: &mut Built, answers: &Answers) -> (Decision, Vec<Question>)
     }
 }
 
-fn all_known(answers: &Answers, facts: &Facts, asked: &[Question]) -> bool {
+fn all_known(facts: &Facts, asked: &[Question]) -> bool {
     let unknown = |question: &Question| match question {
         Question::Permission(login) => matches!(facts.permission(login), Fact::Unknown(_)),
         Question::SecondRead(_) => matches!(facts.second_read, Fact::Unknown(_)),
         Question::MarkerClaim { .. } => matches!(facts.marker_claim, Fact::Unknown(_)),
-        Question::MoreClaims(_) => matches!(answers.more, Fact::Unknown(_)),
         // The claim's own age decides where runs cannot be read, and only a cap needs the window and only some
         // triggers the token's login.
         _ => false,
@@ -359,7 +334,7 @@ proptest! {
         let mut built = unread(&situation);
         let (decision, asked) = to_the_end(&mut built, &answers);
         if matches!(decision, Decision::Claim { .. }) {
-            prop_assert!(all_known(&answers, &built.facts, &asked), "{:?}", asked);
+            prop_assert!(all_known(&built.facts, &asked), "{:?}", asked);
             prop_assert!(matches!(built.facts.claims, Fact::Known(_)));
             prop_assert!(matches!(built.facts.resource, Fact::Known(Some(_))));
             if built.context().rules.budget.window().is_some() {
@@ -426,12 +401,11 @@ proptest! {
             }),
         };
         let mut claims = built.facts.claims.known().unwrap().clone();
-        claims.insert(plan.number, ClaimRead::Readable(Claim { number: plan.number, record }));
+        claims.insert(plan.number, ClaimRead::Readable(Claim { number: plan.number, thing: Thing::default(), record }));
         let mut again = unread(&situation);
         again.now = end + TimeDelta::minutes(1);
         let answers = Answers {
             claims: Fact::Known(claims),
-            more: Fact::Known(BTreeMap::new()),
             // Read this time, if it was not before: it began before it could claim.
             own_run: Fact::Known(RunState::Found {
                 attempt: built.trigger.run.attempt,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use run_guard::core::claim::{Claim, ClaimState, Outcome, Record, parse_label_name};
+use run_guard::core::claim::{Claim, ClaimState, Outcome, Record, Thing, parse_label_name};
 use run_guard::core::facts::Permission;
 use run_guard::core::identity::ActorKind;
 use run_guard::sim::http::Server;
@@ -100,7 +100,11 @@ impl GitHub {
             let labels = state.labels(REPO);
             let claims = labels.into_iter().filter_map(|label| {
                 let (_, _, number) = parse_label_name(&label.name)?;
-                Some(Claim { number, record: Record::decode(label.description.as_deref().unwrap()).unwrap() })
+                Some(Claim {
+                    number,
+                    thing: Thing::default(),
+                    record: Record::decode(label.description.as_deref().unwrap()).unwrap(),
+                })
             });
             claims.collect()
         })
