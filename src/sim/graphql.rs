@@ -16,9 +16,9 @@ use serde_json::{Map, Value, json};
 use super::error::ApiError;
 use super::fault::Op;
 use super::json::{association, kind, time};
-use super::state::{Session, State};
+use super::state::{DEFAULT_COLOR, Session, State};
 use super::world::{
-    Access, CommentRow, FileContent, Item, LabelEventRow, RepoLabel, Repository, Scope, User, World, node_id,
+    Access, CommentRow, FileContent, Item, LabelEventRow, RepoLabel, Repository, Scope, TreeEntry, User, World, node_id,
 };
 use crate::core::facts::Permission;
 use crate::core::identity::ActorKind;
@@ -140,6 +140,7 @@ enum Node<'a> {
     Comment(&'a Repository, &'a CommentRow),
     Label(&'a Repository, &'a RepoLabel),
     LabelEvent(&'a Repository, &'a LabelEventRow),
+    GoneLabel(&'a Repository, &'a LabelEventRow),
     Blob(&'a Repository, &'a FileContent),
     Tree(&'a Repository),
     Commit(&'a Repository, &'a str),
@@ -432,17 +433,24 @@ impl<'a> Run<'a> {
                 "repository" => Ok(Out::Node(Node::Repository(repo))),
                 _ => Err(Problem::Undefined),
             },
+            Node::GoneLabel(repo, row) => match name {
+                "id" => value(json!(node_id("LA", row.id))),
+                "name" => value(json!(row.label)),
+                "color" => value(json!(DEFAULT_COLOR)),
+                "isDefault" => value(json!(false)),
+                "createdAt" | "description" | "updatedAt" => value(Value::Null),
+                "repository" => Ok(Out::Node(Node::Repository(repo))),
+                _ => Err(Problem::Undefined),
+            },
             Node::LabelEvent(repo, row) => match name {
                 "id" => value(json!(row.node_id())),
                 "createdAt" => value(json!(time(row.at))),
                 "actor" => Ok(self.account(row.actor.as_ref())),
-                "label" => match repo.label(&row.label) {
-                    Some(label) => Ok(Out::Node(Node::Label(repo, label))),
-                    // Its label is gone, and GitHub shows it by its name all the same.
-                    None => {
-                        Err(Problem::NotFound(format!("Could not resolve to a Label with the name '{}'.", row.label)))
-                    }
-                },
+                // An event keeps the name of a label that is gone since.
+                "label" => {
+                    let label = repo.label_exactly(&row.label);
+                    Ok(Out::Node(label.map_or(Node::GoneLabel(repo, row), |label| Node::Label(repo, label))))
+                }
                 _ => Err(Problem::Undefined),
             },
             Node::Blob(repo, content) => {
@@ -664,7 +672,7 @@ impl Node<'_> {
                 }
             }
             Self::Comment(..) => "IssueComment",
-            Self::Label(..) => "Label",
+            Self::Label(..) | Self::GoneLabel(..) => "Label",
             Self::LabelEvent(_, row) => {
                 if row.added {
                     "LabeledEvent"
@@ -775,11 +783,10 @@ fn object<'a>(repo: &'a Repository, expression: &str) -> Option<Node<'a>> {
         return None;
     }
     let Some(path) = path else { return Some(Node::Commit(repo, head)) };
-    if let Some(content) = repo.files.get(path) {
-        return Some(Node::Blob(repo, content));
-    }
-    let folder = if path.is_empty() { String::new() } else { format!("{path}/") };
-    repo.files.keys().any(|file| file.starts_with(&folder)).then_some(Node::Tree(repo))
+    Some(match repo.entry(path)? {
+        TreeEntry::File(content) => Node::Blob(repo, content),
+        TreeEntry::Folder => Node::Tree(repo),
+    })
 }
 
 fn git_object<'a>(repo: &'a Repository, kind: &str, name: &str) -> Result<Out<'a>, Problem> {

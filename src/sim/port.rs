@@ -11,7 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::error::ApiError;
 use super::fault::{CallInfo, Fault, Op};
 use super::state::{Answer, Session, State};
-use super::world::{CommentRow, FileContent, Item, LabelEventRow, RepoLabel, Repository, World, node_id};
+use super::world::{CommentRow, FileContent, Item, LabelEventRow, RepoLabel, Repository, TreeEntry, World, node_id};
 use crate::core::facts::{Comment, Fact, LabelEvent, Permission, RepositoryState, ResourceState, RunState};
 use crate::core::identity::Actor;
 use crate::core::policy::POLICY_PATH;
@@ -200,8 +200,11 @@ fn resource(world: &World, repo: &Repository, web: &str, item: &Item) -> Resourc
 fn policy(world: &World, session: &Session, repo: &Repository) -> PolicyRead {
     match world.file(&session.caller, repo, POLICY_PATH) {
         Ok(None) => PolicyRead::Absent,
-        Ok(Some(FileContent::Text(text))) => PolicyRead::Text(text.clone()),
-        Ok(Some(FileContent::Binary(_))) => PolicyRead::Unreadable("the file is not text".to_owned()),
+        Ok(Some(TreeEntry::File(FileContent::Text(text)))) => PolicyRead::Text(text.clone()),
+        Ok(Some(TreeEntry::File(FileContent::Binary(_)))) => PolicyRead::Unreadable("the file is not text".to_owned()),
+        Ok(Some(TreeEntry::Folder)) => {
+            PolicyRead::Unreadable(format!("{POLICY_PATH} is no file on the default branch"))
+        }
         Err(error) => PolicyRead::Unreadable(error.message()),
     }
 }

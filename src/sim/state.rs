@@ -18,7 +18,7 @@ use crate::core::identity::{ActorKind, is_written_as_bot};
 use crate::ports::{ReactTo, RepoName};
 
 /// The color of labels that are made by putting them on an item.
-const DEFAULT_COLOR: &str = "ededed";
+pub(super) const DEFAULT_COLOR: &str = "ededed";
 
 /// What kind of token it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,8 +287,9 @@ impl State {
         Arc::make_mut(&mut self.world).users.entry(login.to_lowercase()).or_insert(user);
     }
 
-    /// Deletes an account: what it wrote stays, with no author.
+    /// Deletes an account: what it wrote stays, with no author; its tokens are worth nothing.
     pub fn delete_user(&mut self, login: &str) {
+        self.tokens.retain(|_, token| !token.spec.login.eq_ignore_ascii_case(login));
         let world = Arc::make_mut(&mut self.world);
         world.users.remove(&login.to_lowercase());
         let gone = |who: &Option<String>| who.as_ref().is_some_and(|who| who.eq_ignore_ascii_case(login));

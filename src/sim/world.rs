@@ -338,7 +338,26 @@ pub struct Run {
     pub run_started_at: DateTime<Utc>,
 }
 
+/// What a path of a branch holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeEntry<'a> {
+    /// A file.
+    File(&'a FileContent),
+    /// A folder.
+    Folder,
+}
+
 impl Repository {
+    /// What a path of the default branch holds; `None` if there is nothing or the repository is empty.
+    pub fn entry(&self, path: &str) -> Option<TreeEntry<'_>> {
+        self.head_sha.as_ref()?;
+        if let Some(content) = self.files.get(path) {
+            return Some(TreeEntry::File(content));
+        }
+        let folder = if path.is_empty() { String::new() } else { format!("{path}/") };
+        self.files.keys().any(|file| file.starts_with(&folder)).then_some(TreeEntry::Folder)
+    }
+
     /// A public repository with one commit and nothing else.
     pub fn new(id: u64, full: &str, created_at: DateTime<Utc>) -> Self {
         let (owner, name) = full.split_once('/').unwrap_or((full, full));
@@ -566,15 +585,15 @@ impl World {
         Ok((repo, runs))
     }
 
-    /// A file on the default branch; `None` if there is no such file or the repository is empty.
+    /// What a path of the default branch holds; `None` if there is nothing or the repository is empty.
     pub fn file<'a>(
         &self,
         caller: &Caller,
         repo: &'a Repository,
         path: &str,
-    ) -> Result<Option<&'a FileContent>, ApiError> {
+    ) -> Result<Option<TreeEntry<'a>>, ApiError> {
         self.allow(caller, repo, Scope::Contents, Access::Read, Permission::Read)?;
-        Ok(repo.files.get(path))
+        Ok(repo.entry(path))
     }
 
     /// The login as GraphQL writes an author: an App's without `[bot]`.

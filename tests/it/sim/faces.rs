@@ -1,1 +1,274 @@
+//! The two faces of the embedded GitHub: what the client makes of the answers over HTTP is what the face in process gives.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use run_guard::github::{Client, Hosts, Token};
+use run_guard::ports::{self, FactsQuery, GitHub, Label, PortError, ReactTo, RepoName};
+use run_guard::sim::port::InProcess;
+use run_guard::sim::{Fault, FileContent, Planned};
+
+use super::*;
+use crate::support::start_server;
+
+const POLICY: &str = ".github/run-guard.yml";
+
+/// One request of the port.
+#[derive(Clone, Debug)]
+enum Ask {
+    Facts { number: Option<u64>, labels: &'static [&'static str], window: bool },
+    LabelsPage { after: Option<String> },
+    Probe(&'static [&'static str]),
+    Permission(&'static str),
+    Run(u64),
+    CreateLabel(String, String),
+    Label(&'static str),
+    DescribeLabel(&'static str, String),
+    AddLabels(u64, &'static [&'static str]),
+    RemoveLabel(u64, &'static str),
+    CreateComment(u64, String),
+    React(ReactTo, &'static str),
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// Every request of the port, some of them in vain.
+fn asks(state: &State, repo: &str) -> Vec<Ask> {
+    use Ask::*;
+    let comment = comment_on(state, repo, 731);
+    let cursor = state.labels(repo).first().map(|label| label.cursor());
+    let mut asks = vec![
+        Facts { number: Some(731), labels: &["security", "SECURITY", "none"], window: true },
+        Facts { number: Some(732), labels: &[], window: false },
+        Facts { number: Some(9), labels: &["security"], window: false },
+        Facts { number: Some(10), labels: &[], window: true },
+        Facts { number: None, labels: &[], window: false },
+        LabelsPage { after: None },
+        LabelsPage { after: cursor },
+        Probe(&["security", "Security", "none"]),
+        Run(RUN),
+        Run(9),
+        CreateLabel("rg:a:1".to_owned(), "first".to_owned()),
+        CreateLabel("rg:a:1".to_owned(), "second".to_owned()),
+        CreateLabel("RG:A:1".to_owned(), String::new()),
+        CreateLabel("é".repeat(51), String::new()),
+        CreateLabel("rg:a:2".to_owned(), "x".repeat(101)),
+        CreateLabel("rg/é %?#:3".to_owned(), String::new()),
+        Label("rg:a:1"),
+        Label("RG:A:1"),
+        Label("rg/é %?#:3"),
+        Label("none"),
+        DescribeLabel("rg:a:1", "done".to_owned()),
+        DescribeLabel("none", "done".to_owned()),
+        DescribeLabel("rg:a:1", "é".repeat(101)),
+        AddLabels(731, &["run-guard:a:done", "security"]),
+        AddLabels(732, &["run-guard:a:done"]),
+        AddLabels(9, &["run-guard:a:done"]),
+        AddLabels(10, &["run-guard:a:done"]),
+        RemoveLabel(731, "Security"),
+        RemoveLabel(731, "security"),
+        RemoveLabel(9, "security"),
+        RemoveLabel(10, "security"),
+        CreateComment(731, "attached".to_owned()),
+        CreateComment(732, "é".repeat(65_537)),
+        CreateComment(9, "attached".to_owned()),
+        CreateComment(10, "attached".to_owned()),
+        React(ReactTo::Issue(731), "confused"),
+        React(ReactTo::Issue(731), "confused"),
+        React(ReactTo::Issue(9), "confused"),
+        React(ReactTo::Comment(comment), "eyes"),
+        React(ReactTo::Comment(9), "eyes"),
+        Facts { number: Some(731), labels: &["rg:a:1", "run-guard:a:done"], window: true },
+    ];
+    asks.extend(["alice", "ALICE", "mallory", "claude[bot]", "stranger"].map(Permission));
+    asks
+}
+
+async fn give<G: GitHub>(github: &G, repo: &RepoName, ask: &Ask) -> Result<String, PortError> {
+    fn told<T: std::fmt::Debug>(value: T) -> String {
+        format!("{value:#?}")
+    }
+    let label = |name: &str, description: &str| Label {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        node_id: None,
+        created_at: None,
+    };
+    match ask {
+        Ask::Facts { number, labels, window } => {
+            let claims = if labels.is_empty() { ports::Probe::Nothing } else { ports::Probe::Labels(owned(labels)) };
+            let query = FactsQuery { repo: repo.clone(), number: *number, claims, window: *window };
+            github.facts(&query).await.map(told)
+        }
+        Ask::LabelsPage { after } => github.labels_page(repo, after.as_deref()).await.map(told),
+        Ask::Probe(names) => github.probe(repo, &ports::Probe::Labels(owned(names))).await.map(told),
+        Ask::Permission(login) => github.permission(repo, login).await.map(told),
+        Ask::Run(id) => github.run(repo, *id).await.map(told),
+        Ask::CreateLabel(name, description) => {
+            github.create_label(repo, &label(name, description), "ededed").await.map(told)
+        }
+        Ask::Label(name) => github.label(repo, name).await.map(told),
+        Ask::DescribeLabel(name, description) => github.describe_label(repo, name, description).await.map(told),
+        Ask::AddLabels(number, names) => github.add_labels(repo, *number, &owned(names)).await.map(told),
+        Ask::RemoveLabel(number, name) => github.remove_label(repo, *number, name).await.map(told),
+        Ask::CreateComment(number, body) => github.create_comment(repo, *number, body).await.map(told),
+        Ask::React(to, content) => github.react(repo, *to, content).await.map(told),
+    }
+}
+
+/// A result as text. Paths are told as they are before they are encoded, and a broken connection in one way.
+fn told(result: Result<String, PortError>, lost: bool) -> String {
+    let error = match result {
+        Ok(value) => return value,
+        Err(error) => error,
+    };
+    let error = match error {
+        PortError::Ambiguous { request, .. } if lost => PortError::Ambiguous { request, why: String::new() },
+        PortError::Unreachable { request, .. } if lost => PortError::Unreachable { request, why: String::new() },
+        error => error,
+    };
+    percent_encoding::percent_decode_str(&format!("{error:?}")).decode_utf8_lossy().into_owned()
+}
+
+/// Asks everything of both faces of one state, and compares after each request; how many there were.
+async fn compare(what: &str, state: State, token: &str, repo: &str, fault: Option<Fault>) -> usize {
+    let lost = matches!(fault, Some(Fault::Lost { .. }));
+    let mut state = state;
+    state.forget_calls();
+    if let Some(fault) = fault {
+        state.plan(Planned { op: None, skip: 0, times: usize::MAX, fault });
+    }
+    let asks = asks(&state, repo);
+    let name = RepoName::parse(repo).unwrap();
+    let server = start_server(state.clone()).await;
+    let hosts = Hosts::new(Some(&server.base_url()), Some(&server.graphql_url()), Some("https://github.com")).unwrap();
+    let now = || "2026-03-02T09:00:00Z".parse().unwrap();
+    let over_http = Client::new(hosts, Token::new(token).unwrap(), Duration::from_secs(30), now).unwrap();
+    let shared = Rc::new(RefCell::new(state));
+    let in_process = InProcess::new(Rc::clone(&shared), token);
+    for ask in &asks {
+        let http = told(give(&over_http, &name, ask).await, lost);
+        let process = told(give(&in_process, &name, ask).await, lost);
+        assert_eq!(http, process, "{what}, {token} on {repo}: {ask:?} over HTTP (left) and in process");
+        assert_eq!(over_http.server_time(), in_process.server_time(), "{what}, {token} on {repo}: {ask:?}");
+    }
+    let (http, process) = (server.state(), shared.borrow());
+    let paths = |state: &State| state.calls().iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(paths(&http), paths(&process), "{what}, {token} on {repo}");
+    assert_eq!(http.world(), process.world(), "{what}, {token} on {repo}");
+    assert_eq!(http.writes(), process.writes(), "{what}, {token} on {repo}");
+    asks.len()
+}
+
+/// The state of [`github`], and a deleted issue 10 beside it.
+fn with_deleted() -> State {
+    let mut state = github();
+    for full in [REPO, VAULT] {
+        state.open_issue(full, ItemSpec::new("alice", "Gone").number(10));
+        state.delete_issue(full, 10);
+    }
+    state
+}
+
+#[tokio::test]
+async fn both_faces_let_a_token_do_the_same() {
+    let people = ["alice", "mallory", "unknown"];
+    for token in JOBS.iter().map(|(name, ..)| *name).chain(people) {
+        for repo in [REPO, VAULT] {
+            assert!(compare("tokens", with_deleted(), token, repo, None).await > 40);
+        }
+    }
+}
+
+#[tokio::test]
+async fn both_faces_fail_in_the_same_way() {
+    let limited = |status, retry_after, reset_in| Fault::RateLimited { status, retry_after, reset_in };
+    let faults = [
+        Fault::Lost { effect: false },
+        Fault::Lost { effect: true },
+        Fault::Server { status: 500, effect: false },
+        Fault::Server { status: 502, effect: true },
+        Fault::Server { status: 503, effect: false },
+        Fault::Denied,
+        limited(403, None, None),
+        limited(429, Some(7), None),
+        limited(403, None, Some(540)),
+        limited(429, Some(7), Some(540)),
+        Fault::Stale(1),
+        Fault::Stale(3),
+    ];
+    for fault in faults {
+        compare(&format!("{fault:?}"), with_deleted(), "job", REPO, Some(fault)).await;
+    }
+    let mut spent = with_deleted();
+    spent.exhaust("job");
+    compare("no requests left", spent, "job", REPO, None).await;
+    let mut busy = with_deleted();
+    busy.content_per_minute = Some(3);
+    compare("no content left", busy, "job", REPO, None).await;
+}
+
+/// A name and what it does to the state.
+type Change = (&'static str, fn(&mut State));
+
+#[tokio::test]
+async fn both_faces_show_the_same_things() {
+    let changes: [Change; 15] = [
+        ("no policy", |s| drop(s.edit_repo(REPO, |repo| repo.files.clear()))),
+        ("a policy that is no text", |s| {
+            s.edit_repo(REPO, |repo| repo.files.insert(POLICY.to_owned(), FileContent::Binary(7)));
+        }),
+        ("a folder for a policy", |s| {
+            s.edit_repo(REPO, |repo| repo.files.clear());
+            s.set_file(REPO, ".github/run-guard.yml/part.yml", "x");
+        }),
+        ("an empty repository", |s| s.edit_repo(REPO, |repo| repo.head_sha = None)),
+        ("deleted accounts", |s| {
+            s.delete_user("alice");
+            s.delete_user("mallory");
+        }),
+        ("a deleted label", |s| assert!(s.remove_label(REPO, "security"))),
+        ("a label in other letter case", |s| {
+            assert!(s.remove_label(REPO, "security"));
+            assert!(s.add_label(REPO, "Security", "words"));
+        }),
+        ("closed", |s| assert!(s.close(REPO, 731) && s.close(REPO, 732))),
+        ("merged", |s| drop(s.edit_item(REPO, 732, |item| (item.open, item.merged) = (false, true)))),
+        ("a draft", |s| drop(s.edit_item(REPO, 732, |item| item.draft = true))),
+        ("locked", |s| drop(s.edit_item(REPO, 731, |item| item.locked = true))),
+        ("sixty comments, some edited", |s| {
+            for n in 0..60 {
+                s.now += chrono::TimeDelta::seconds(n % 2);
+                let id = s.comment(REPO, 731, "claude[bot]", &format!("{n}")).unwrap();
+                assert!(n % 3 > 0 || s.edit_comment(REPO, id, "alice", "edited"));
+            }
+        }),
+        ("forty label events", |s| {
+            for n in 0..20 {
+                s.now += chrono::TimeDelta::seconds(n % 2);
+                assert!(s.label_item(REPO, 731, &["again"], "claude[bot]"));
+                assert!(s.unlabel_item(REPO, 731, "again", "alice"));
+            }
+        }),
+        ("more labels than a page holds", |s| {
+            for n in 0..230 {
+                s.now += chrono::TimeDelta::seconds(n % 2);
+                assert!(s.add_label(REPO, &format!("l{n}"), "words"));
+            }
+        }),
+        ("a run that was made again and ended", |s| {
+            assert_eq!(s.rerun(REPO, RUN, "alice"), Some(2));
+            assert!(s.finish_run(REPO, RUN, "cancelled"));
+        }),
+    ];
+    for (what, change) in changes {
+        let mut state = with_deleted();
+        change(&mut state);
+        for token in ["job", "alice"] {
+            compare(what, state.clone(), token, REPO, None).await;
+        }
+    }
+}
