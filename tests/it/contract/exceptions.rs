@@ -12,6 +12,8 @@ use serde::Deserialize;
 pub(crate) struct Exceptions {
     /// Differences from the descriptions that GitHub's own servers have too.
     pub(crate) beyond_descriptions: List,
+    /// Fields of GitHub's recorded answers that the embedded GitHub does not serve.
+    pub(crate) unserved: List,
 }
 
 /// A list of exceptions that remembers which were needed.

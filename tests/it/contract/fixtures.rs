@@ -5,13 +5,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use run_guard::core::facts::Permission;
+use run_guard::sim::{ItemSpec, Op, State, TokenSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::Deviation;
+use super::exceptions::Exceptions;
 use super::exchange::Exchange;
 use super::openapi::Description;
 use super::recorded::OPENAPI;
+use crate::support::{Answered, ask, start_server};
 use crate::tools::tool;
 
 /// Where the recordings are, inside the tools folder.
@@ -57,14 +61,6 @@ impl Recorded {
 /// The recordings write an empty text where there is no body.
 fn none_if_empty(body: &Value) -> Value {
     if *body == json!("") { Value::Null } else { body.clone() }
-}
-
-/// An answer: the real one or our server's.
-#[derive(Clone, Debug)]
-struct Answered {
-    status: u16,
-    headers: BTreeMap<String, String>,
-    body: Value,
 }
 
 fn recordings(folder: &Path, scenario: &str) -> Vec<Recorded> {
@@ -235,5 +231,118 @@ fn the_real_answers_are_as_github_describes() {
             let finding = description.judge(&exchange);
             assert_eq!(finding.deviations, [], "{scenario}: {}", finding.endpoint);
         }
+    }
+}
+
+/// Whose recordings they are.
+const OWNER: &str = "octokit-fixture-org";
+/// Who recorded them.
+const PERSON: &str = "octokit-fixture-user-a";
+/// The repository's id in each of them.
+const REPOSITORY_ID: u64 = 1000;
+
+/// What was there before a scenario began.
+fn before(scenario: &str, state: &mut State, full: &str) {
+    let issues = match scenario {
+        "labels" => {
+            let names = ["bug", "documentation", "duplicate", "enhancement", "good first issue"];
+            for name in names.into_iter().chain(["help wanted", "invalid", "question", "wontfix"]) {
+                assert!(state.add_label(full, name, "What it is for"), "{name} is there already");
+            }
+            0
+        }
+        "paginate-issues" => 13,
+        _ => 0,
+    };
+    for number in 1..=issues {
+        assert_eq!(state.open_issue(full, ItemSpec::new(PERSON, "Issue").number(number)), number);
+    }
+}
+
+/// The embedded GitHub as a scenario found the real one.
+fn as_recorded(scenario: &str, name: &str) -> State {
+    let full = format!("{OWNER}/{name}");
+    let mut state = State::new("2026-03-02T09:00:00Z".parse().unwrap());
+    state.add_repo(&full, REPOSITORY_ID);
+    state.grant(&full, PERSON, Permission::Admin);
+    state.add_token("person", TokenSpec::personal(PERSON, "write-all".parse().unwrap()));
+    before(scenario, &mut state, &full);
+    state
+}
+
+/// The repository that a scenario is about.
+fn repository_of<'a>(scenario: &'a str, recorded: &'a [Recorded]) -> &'a str {
+    let below = recorded.iter().find_map(|r| r.path.strip_prefix("/repos/")?.strip_prefix(OWNER)?.strip_prefix('/'));
+    below.and_then(|rest| rest.split(['/', '?']).next()).unwrap_or(scenario)
+}
+
+/// Every recorded request is sent to the embedded GitHub, and what it serves is answered as the real one did.
+#[tokio::test]
+async fn the_embedded_github_answers_as_the_real_one_did() {
+    let (Some(folder), Some(openapi)) = (tool(SCENARIOS), tool(OPENAPI)) else { return };
+    let description = Description::read(&openapi);
+    let exceptions = Exceptions::read();
+    let mut failures = Vec::new();
+    let mut compared: BTreeMap<String, usize> = BTreeMap::new();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let scenario = entry.unwrap().file_name().into_string().unwrap();
+        let all = recordings(&folder, &scenario);
+        let server = start_server(as_recorded(&scenario, repository_of(&scenario, &all))).await;
+        // The embedded GitHub renames no repository, so that nothing has moved.
+        for recorded in all.iter().filter(|recorded| recorded.status != 301) {
+            let path = recorded.path.split('?').next().unwrap_or_default();
+            let method = recorded.method.to_uppercase();
+            let (base, body) = (server.base_url(), recorded.request_body());
+            let answered = ask(&base, Some("person"), &method, &recorded.path, &body).await.unwrap();
+            if server.state().calls().last().is_none_or(|call| call.op == Op::Unknown) {
+                continue;
+            }
+            let endpoint = description.endpoint(&method, path).expect("what is served is of the API");
+            for difference in differences(recorded, &answered) {
+                if !exceptions.unserved.allows(&endpoint, &difference.field) {
+                    failures.push(format!("{scenario}: {endpoint}: {difference}"));
+                }
+            }
+            *compared.entry(endpoint).or_default() += 1;
+        }
+    }
+    failures.extend(exceptions.unserved.faults());
+    println!("{} recorded answers compared", compared.values().sum::<usize>());
+    assert!(failures.is_empty(), "{} failure(s)\n{}", failures.len(), failures.join("\n"));
+    let expected = [
+        "DELETE /repos/{owner}/{repo}/labels/{name}",
+        "GET /repos/{owner}/{repo}",
+        "GET /repos/{owner}/{repo}/issues",
+        "GET /repos/{owner}/{repo}/labels",
+        "GET /repos/{owner}/{repo}/labels/{name}",
+        "PATCH /repos/{owner}/{repo}/labels/{name}",
+        "POST /repos/{owner}/{repo}/issues",
+        "POST /repos/{owner}/{repo}/issues/{issue_number}/labels",
+        "POST /repos/{owner}/{repo}/labels",
+    ];
+    assert_eq!(compared.keys().map(String::as_str).collect::<Vec<_>>(), expected);
+}
+
+/// `already_exists` decides who has won a claim, and GitHub recorded it for another kind of thing: the words of the
+/// error are the same but for the kind, for a label of the same name and for one that differs in letter case alone.
+#[tokio::test]
+async fn a_taken_label_is_refused_in_the_words_of_the_real_conflict() {
+    let Some(folder) = tool(SCENARIOS) else { return };
+    let mut conflict = recordings(&folder, "release-assets-conflict")
+        .into_iter()
+        .find(|recorded| recorded.status == 422)
+        .expect("the scenario has the conflict");
+    conflict.response["errors"][0]["resource"] = json!("Label");
+    // Of the upload host alone: its own request id in the body, and headers of its own.
+    conflict.response.as_object_mut().expect("an error is an object").remove("request_id");
+    conflict.headers.retain(|name, _| ["content-type", "date"].contains(&name.as_str()));
+    let server = start_server(as_recorded("errors", "labels")).await;
+    let labels = format!("/repos/{OWNER}/labels/labels");
+    let create = async |name: &str| {
+        ask(&server.base_url(), Some("person"), "POST", &labels, &json!({ "name": name })).await.unwrap()
+    };
+    assert_eq!(create("rg:a:1").await.status, 201);
+    for name in ["rg:a:1", "RG:A:1"] {
+        assert_eq!(differences(&conflict, &create(name).await), [], "{name}");
     }
 }

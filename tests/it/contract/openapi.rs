@@ -66,6 +66,12 @@ impl Description {
         Self { document, routes, validators: RefCell::default() }
     }
 
+    /// The endpoint of a request as GitHub names it: method and path template.
+    pub(crate) fn endpoint(&self, method: &str, path: &str) -> Option<String> {
+        let method = method.to_ascii_uppercase();
+        self.route(&method, path).map(|(template, _)| format!("{method} {template}"))
+    }
+
     /// What is wrong with an exchange.
     pub(crate) fn judge(&self, exchange: &Exchange) -> Finding {
         let method = exchange.method.to_ascii_uppercase();

@@ -217,7 +217,7 @@ type Change = (&'static str, fn(&mut State));
 #[tokio::test]
 async fn both_faces_show_the_same_things() {
     let changes: [Change; 15] = [
-        ("no policy", |s| drop(s.edit_repo(REPO, |repo| repo.files.clear()))),
+        ("no policy", |s| s.edit_repo(REPO, |repo| repo.files.clear())),
         ("a policy that is no text", |s| {
             s.edit_repo(REPO, |repo| repo.files.insert(POLICY.to_owned(), FileContent::Binary(7)));
         }),
@@ -236,9 +236,9 @@ async fn both_faces_show_the_same_things() {
             assert!(s.add_label(REPO, "Security", "words"));
         }),
         ("closed", |s| assert!(s.close(REPO, 731) && s.close(REPO, 732))),
-        ("merged", |s| drop(s.edit_item(REPO, 732, |item| (item.open, item.merged) = (false, true)))),
-        ("a draft", |s| drop(s.edit_item(REPO, 732, |item| item.draft = true))),
-        ("locked", |s| drop(s.edit_item(REPO, 731, |item| item.locked = true))),
+        ("merged", |s| s.edit_item(REPO, 732, |item| (item.open, item.merged) = (false, true)).unwrap()),
+        ("a draft", |s| s.edit_item(REPO, 732, |item| item.draft = true).unwrap()),
+        ("locked", |s| s.edit_item(REPO, 731, |item| item.locked = true).unwrap()),
         ("sixty comments, some edited", |s| {
             for n in 0..60 {
                 s.now += chrono::TimeDelta::seconds(n % 2);
