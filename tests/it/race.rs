@@ -1,0 +1,230 @@
+//! Real processes against the loopback GitHub, many on one key at the same time: one starts the agent, and every other
+//! is told which.
+//!
+//! Few by default; `RUN_GUARD_RACE=full` makes it 50 processes and 20 rounds.
+
+use std::collections::BTreeSet;
+use std::process::Stdio;
+
+use chrono::{DateTime, TimeDelta};
+use run_guard::core::claim::{ClaimState, Handle, LedgerKind, Record};
+use run_guard::core::facts::Permission;
+use run_guard::sim::http::Server;
+use run_guard::sim::{ItemSpec, Op, State, TokenSpec};
+use serde_json::{Value, json};
+use tokio::process::Child;
+
+use crate::support::{Ended, run_guard, start_server_unrecorded};
+
+const REPO: &str = "acme/app";
+const TOKEN: &str = "ghs_race";
+const GRANTS: &str = "actions: read, checks: write, contents: write, issues: write, pull-requests: read";
+const FIRST_RUN: u64 = 9_000_000;
+
+/// How many processes and rounds.
+fn size() -> (u64, u64) {
+    if std::env::var("RUN_GUARD_RACE").is_ok_and(|size| size == "full") { (50, 20) } else { (8, 3) }
+}
+
+fn github(runs: u64) -> State {
+    let start = DateTime::parse_from_rfc3339("2026-03-02T09:00:00Z").unwrap().to_utc();
+    let mut state = State::new(start);
+    state.add_repo(REPO, 42);
+    state.grant(REPO, "alice", Permission::Write);
+    state.open_issue(REPO, ItemSpec::new("alice", "Tokens in the log").number(731).labels(&["security"]));
+    state.add_token(TOKEN, TokenSpec::built_in(REPO, GRANTS.parse().unwrap()));
+    for run in 0..runs {
+        state.add_run(REPO, FIRST_RUN + run, "issues", "alice");
+    }
+    state.now += TimeDelta::minutes(1);
+    state
+}
+
+fn payload(action: &str) -> Value {
+    json!({
+        "action": action,
+        "issue": {"number": 731, "title": "Tokens in the log", "body": null, "state": "open",
+                  "user": {"login": "alice", "type": "User"}, "labels": [{"name": "security"}],
+                  "html_url": "https://github.com/acme/app/issues/731"},
+        "label": {"name": "security"},
+        "repository": {"id": 42, "full_name": REPO},
+        "sender": {"login": "alice", "type": "User", "id": 7},
+    })
+}
+
+/// A server and the payloads that its runs were started by.
+struct Race {
+    server: Server,
+    folder: tempfile::TempDir,
+    ledger: LedgerKind,
+}
+
+impl Race {
+    async fn new(ledger: LedgerKind, runs: u64) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for action in ["opened", "labeled"] {
+            std::fs::write(folder.path().join(action), payload(action).to_string()).unwrap();
+        }
+        Self { server: start_server_unrecorded(github(runs)).await, folder, ledger }
+    }
+
+    fn command(&self, run: u64, attempt: u32, args: &[&str]) -> tokio::process::Command {
+        let action = if run.is_multiple_of(2) { "opened" } else { "labeled" };
+        let mut command = run_guard();
+        command
+            .args(args)
+            .env("GITHUB_EVENT_PATH", self.folder.path().join(action))
+            .env("GITHUB_EVENT_NAME", "issues")
+            .env("GITHUB_REPOSITORY", REPO)
+            .env("GITHUB_RUN_ID", run.to_string())
+            .env("GITHUB_RUN_ATTEMPT", attempt.to_string())
+            .env("GITHUB_ACTOR", "alice")
+            .env("GITHUB_API_URL", self.server.base_url())
+            .env("GITHUB_GRAPHQL_URL", self.server.graphql_url())
+            .env("GITHUB_SERVER_URL", "https://github.com")
+            .env("GITHUB_TOKEN", TOKEN);
+        command
+    }
+
+    fn check(&self, run: u64) -> tokio::process::Command {
+        self.command(run, 1, &["check", "--task", "triage", "--format", "json", "--ledger", self.ledger.as_str()])
+    }
+
+    /// Runs a check to its end.
+    async fn checked(&self, run: u64) -> Checked {
+        Checked::of(run, &Ended::of(self.check(run)).await)
+    }
+
+    async fn finish(&self, run: u64, claim: &str) -> Ended {
+        Ended::of(self.command(run, 1, &["finish", "--claim", claim, "--step-outcome", "success"])).await
+    }
+
+    /// Lets all of these runs check at the same time; in the order in which they were started.
+    async fn all_at_once(&self, runs: impl Iterator<Item = u64>) -> Vec<Checked> {
+        let children: Vec<(u64, Child)> = runs
+            .map(|run| {
+                let mut command = self.check(run);
+                command.stdout(Stdio::piped()).stderr(Stdio::piped());
+                (run, command.spawn().unwrap())
+            })
+            .collect();
+        let mut ended = Vec::new();
+        for (run, child) in children {
+            let output = child.wait_with_output().await.unwrap();
+            let text = |bytes| String::from_utf8(bytes).unwrap();
+            let code = output.status.code().unwrap();
+            ended.push(Checked::of(run, &Ended { code, out: text(output.stdout), err: text(output.stderr) }));
+        }
+        ended
+    }
+
+    /// Ends a run, long enough ago that its claim can be taken over without waiting.
+    fn over(&self, run: u64) {
+        let mut state = self.server.state();
+        assert!(state.finish_run(REPO, run, "cancelled"));
+        state.now += TimeDelta::minutes(5);
+    }
+}
+
+/// What a check said.
+#[derive(Debug)]
+struct Checked {
+    run: u64,
+    verdict: String,
+    reason: String,
+    report: Value,
+}
+
+impl Checked {
+    fn of(run: u64, ended: &Ended) -> Self {
+        let report: Value =
+            serde_json::from_str(&ended.out).unwrap_or_else(|e| panic!("run {run}: {e}\n{}\n{}", ended.out, ended.err));
+        let word = |name: &str| report[name].as_str().unwrap_or_default().to_owned();
+        Self { run, verdict: word("verdict"), reason: word("reason"), report }
+    }
+
+    fn proceeds(&self) -> bool {
+        self.verdict == "proceed"
+    }
+
+    fn claim(&self) -> &str {
+        self.report["claim"].as_str().unwrap()
+    }
+}
+
+/// Exactly one proceeds, and every other says `in-progress` and names its run.
+#[track_caller]
+fn one_winner(all: &[Checked]) -> &Checked {
+    let winners: Vec<&Checked> = all.iter().filter(|checked| checked.proceeds()).collect();
+    let [winner] = winners[..] else { panic!("{} of {} proceed: {all:#?}", winners.len(), all.len()) };
+    let page = format!("/actions/runs/{}", winner.run);
+    for other in all.iter().filter(|other| other.run != winner.run) {
+        assert_eq!((other.verdict.as_str(), other.reason.as_str()), ("skip", "in-progress"), "{other:#?}");
+        assert!(other.report["evidence"].to_string().contains(&page), "{other:#?} does not name {page}");
+    }
+    winner
+}
+
+const LEDGERS: [LedgerKind; 1] = [LedgerKind::Label];
+
+#[tokio::test]
+async fn of_many_at_once_one_proceeds_and_the_rest_name_it() {
+    let (processes, rounds) = size();
+    for ledger in LEDGERS {
+        for _ in 0..rounds {
+            let race = Race::new(ledger, processes).await;
+            let all = race.all_at_once((0..processes).map(|n| FIRST_RUN + n)).await;
+            let winner = one_winner(&all);
+            let handle: Handle = winner.claim().parse().unwrap();
+            assert_eq!((handle.ledger, handle.number), (ledger, 1));
+
+            // The same again, one after the other, and after the end.
+            let late = race.checked(FIRST_RUN + (winner.run - FIRST_RUN + 1) % processes).await;
+            assert_eq!(late.reason, "in-progress");
+            assert_eq!(race.finish(winner.run, winner.claim()).await.code, 0);
+            let after = race.all_at_once((0..processes).map(|n| FIRST_RUN + n).filter(|run| *run != winner.run)).await;
+            for checked in &after {
+                assert_eq!((checked.verdict.as_str(), checked.reason.as_str()), ("skip", "already-done"));
+            }
+        }
+    }
+}
+
+/// The winner is killed as soon as its claim stands, its run ends, and all others come again: one takes over.
+#[tokio::test]
+async fn a_winner_that_is_killed_is_followed_by_one_other() {
+    let (processes, rounds) = size();
+    for ledger in LEDGERS {
+        for _ in 0..rounds {
+            let race = Race::new(ledger, processes).await;
+            let mut winner = race.check(FIRST_RUN).stdout(Stdio::null()).spawn().unwrap();
+            // Until the creation was asked for: the claim then stands, or the process is gone before it could be.
+            while !race.server.state().calls().iter().any(|call| call.op == Op::CreateLabel) {
+                tokio::task::yield_now().await;
+            }
+            winner.kill().await.unwrap();
+            race.over(FIRST_RUN);
+
+            let all = race.all_at_once((1..processes).map(|n| FIRST_RUN + n)).await;
+            let second = one_winner(&all);
+            let handle: Handle = second.claim().parse().unwrap();
+            assert_eq!(handle.number, 2, "{second:#?}");
+            assert_eq!(race.finish(second.run, second.claim()).await.code, 0);
+            assert_eq!(settled_by(&race.server), BTreeSet::from([second.run]), "claim 1 was left as it was");
+
+            let last = race.checked(FIRST_RUN + 1).await;
+            assert_eq!(last.reason, "already-done");
+        }
+    }
+}
+
+/// The runs whose claims carry an outcome.
+fn settled_by(server: &Server) -> BTreeSet<u64> {
+    let state = server.state();
+    let records = state.labels(REPO).into_iter().filter(|label| label.name.starts_with("rg:"));
+    records
+        .map(|label| Record::decode(label.description.as_deref().unwrap()).unwrap())
+        .filter(|record| matches!(record.state, ClaimState::Settled(_)))
+        .map(|record| record.owner.run)
+        .collect()
+}
