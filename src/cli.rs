@@ -51,7 +51,7 @@ pub struct CheckArgs {
     /// What the agent would do: a slug such as `investigate`
     #[arg(long, value_name = "TASK")]
     pub task: Option<String>,
-    /// Where claims are kept, if not where the policy says
+    /// Where claims are kept, if not where the policy says: `label` or `ref`
     #[arg(long, value_name = "LEDGER")]
     pub ledger: Option<String>,
     /// A policy file to use instead of the repository's

@@ -470,13 +470,20 @@ const POLICY_KEYS: &[Key<Policy>] = &[
         },
     },
     Key {
-        doc: Doc { name: "ledger", kind: Type::Word(&["label"]), default: "label", meaning: "Where claims are kept." },
+        doc: Doc {
+            name: "ledger",
+            kind: Type::Word(&["label", "ref"]),
+            default: "label",
+            meaning: "Where claims are kept.",
+        },
         set: |field, policy| {
-            if let Some(word @ ("check-run" | "ref" | "auto")) = field.value.text() {
-                let sentence = format!("this version of run-guard keeps claims in labels only, not in `{word}`");
-                return Err(field.wrong(sentence).with_hint("write `ledger: label`, or leave the key out"));
+            if let Some(word @ ("check-run" | "auto")) = field.value.text() {
+                let sentence = format!("this version of run-guard keeps claims in labels or refs, not in `{word}`");
+                return Err(field
+                    .wrong(sentence)
+                    .with_hint("write `ledger: label` or `ledger: ref`, or leave the key out"));
             }
-            policy.ledger = field.word(&[(LedgerKind::Label.as_str(), LedgerKind::Label)])?;
+            policy.ledger = field.word(&LedgerKind::ALL.map(|kind| (kind.as_str(), kind)))?;
             Ok(())
         },
     },

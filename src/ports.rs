@@ -123,8 +123,8 @@ pub struct FactsQuery {
     pub number: Option<u64>,
     /// What to look up to see the key's claims.
     pub claims: Probe,
-    /// Whether to list the repository's newest labels too (100, newest first), for the budget window.
-    pub window: bool,
+    /// What to list for the budget window too: the first page of it.
+    pub window: Option<Listing>,
 }
 
 /// Where the claims of one key are looked up, within the one facts query or in a query of its own.
@@ -134,6 +134,11 @@ pub enum Probe {
     Nothing,
     /// Repository labels, by exact name. At most [`MAX_CLAIM_NUMBER`](crate::core::claim::MAX_CLAIM_NUMBER).
     Labels(Vec<String>),
+    /// Refs that start with this, a full name that ends with a slash: the first 100 by name. With them comes the tree of
+    /// the default branch, which every commit of a claim needs.
+    Refs(String),
+    /// The ref of this full name, and the tree of the default branch.
+    Ref(String),
 }
 
 /// What a [`Probe`] found.
@@ -143,6 +148,82 @@ pub enum Probed {
     Nothing,
     /// The labels that exist of those that were asked for, by the name that was asked for.
     Labels(BTreeMap<String, Label>),
+    /// Refs.
+    Refs(FoundRefs),
+}
+
+/// Refs, and what is needed to make more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundRefs {
+    /// The refs.
+    pub refs: Vec<GitRef>,
+    /// Whether there are more of the prefix.
+    pub more: bool,
+    /// The id of the default branch's tree; `None` in an empty repository.
+    pub tree: Option<String>,
+}
+
+/// A ref and the commit that it points to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitRef {
+    /// Its full name.
+    pub name: String,
+    /// The id of the object that it points to.
+    pub oid: String,
+    /// The message, if that object is a commit.
+    pub message: Option<String>,
+    /// When the commit was made, by its own word.
+    pub committed_at: Option<DateTime<Utc>>,
+}
+
+/// What is listed for the budget window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// The repository's labels, newest first.
+    Labels,
+    /// The refs of all claims, by name.
+    Refs,
+}
+
+/// One page of a [`Listing`]: at most 100.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WindowPage {
+    /// Labels.
+    Labels(LabelPage),
+    /// Refs.
+    Refs(RefPage),
+}
+
+impl WindowPage {
+    /// Where the next page starts; `None` on the last.
+    pub fn next(&self) -> Option<&str> {
+        match self {
+            Self::Labels(page) => page.next.as_deref(),
+            Self::Refs(page) => page.next.as_deref(),
+        }
+    }
+}
+
+/// One page of refs, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RefPage {
+    /// The refs.
+    pub refs: Vec<GitRef>,
+    /// Where the next page starts; `None` on the last.
+    pub next: Option<String>,
+}
+
+/// A commit to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewCommit {
+    /// The message.
+    pub message: String,
+    /// The id of the tree.
+    pub tree: String,
+    /// The id of the parent, if it has one.
+    pub parent: Option<String>,
+    /// Author's and committer's time, to the second: with it, the same commit asked for twice is one commit.
+    pub at: DateTime<Utc>,
 }
 
 /// A repository label.
@@ -180,8 +261,8 @@ pub struct FactsReply {
     pub resource: Fact<Option<ResourceState>>,
     /// What was found where the key's claims were looked up.
     pub claims: Fact<Probed>,
-    /// The first page of the newest labels, if it was asked for.
-    pub window: Fact<LabelPage>,
+    /// The first page of the budget window, if it was asked for.
+    pub window: Fact<WindowPage>,
 }
 
 /// What people can react to.
@@ -202,8 +283,13 @@ pub trait GitHub {
     /// Policy and facts in one GraphQL query.
     async fn facts(&self, query: &FactsQuery) -> Result<FactsReply, PortError>;
 
-    /// One page of the repository's labels, newest first: the first, or the one after a cursor. GraphQL.
-    async fn labels_page(&self, repo: &RepoName, after: Option<&str>) -> Result<LabelPage, PortError>;
+    /// One page of the budget window: the first, or the one after a cursor. GraphQL.
+    async fn window_page(
+        &self,
+        repo: &RepoName,
+        listing: Listing,
+        after: Option<&str>,
+    ) -> Result<WindowPage, PortError>;
 
     /// What the facts query would find of a key's claims, in a query of its own. GraphQL.
     async fn probe(&self, repo: &RepoName, probe: &Probe) -> Result<Probed, PortError>;
@@ -222,6 +308,15 @@ pub trait GitHub {
 
     /// Replaces the description of a repository label.
     async fn describe_label(&self, repo: &RepoName, name: &str, description: &str) -> Result<(), PortError>;
+
+    /// Creates a commit that no ref points to, and gives its id. REST `POST /repos/{}/git/commits`.
+    async fn create_commit(&self, repo: &RepoName, commit: &NewCommit) -> Result<String, PortError>;
+
+    /// Creates a ref by full name; `Exists` if there is one of that name. REST `POST /repos/{}/git/refs`.
+    async fn create_ref(&self, repo: &RepoName, name: &str, oid: &str) -> Result<(), PortError>;
+
+    /// Moves a ref on to a descendant of where it is; anything else is refused. REST `PATCH /repos/{}/git/refs/{}`.
+    async fn forward_ref(&self, repo: &RepoName, name: &str, oid: &str) -> Result<(), PortError>;
 
     /// Puts labels on an issue or pull request; those that the repository does not have are created.
     async fn add_labels(&self, repo: &RepoName, number: u64, names: &[String]) -> Result<(), PortError>;
@@ -265,11 +360,14 @@ pub trait Ledger {
     /// Where to look for one claim of the key.
     fn probe_one(&self, key: &Key, number: u32) -> Probe;
 
-    /// The key's claims in what was found there.
-    fn claims(&self, key: &Key, probed: &Probed) -> Claims;
+    /// The key's claims in what was found there; in words, why it cannot be said.
+    fn claims(&self, key: &Key, probed: &Probed) -> Result<Claims, String>;
 
-    /// Adds a page of the newest labels to the budget window.
-    fn add_to_window(&self, window: &mut Window, page: &LabelPage);
+    /// What to list for the budget window.
+    fn listing(&self) -> Listing;
+
+    /// Adds a page of that to the budget window.
+    fn add_to_window(&self, window: &mut Window, page: &WindowPage);
 
     /// Creates claim `number` of a key, if it is absent. The answer alone decides a race. `after` is the highest claim
     /// that was seen of the key, for a ledger whose claims form a chain.

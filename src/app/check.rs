@@ -20,7 +20,7 @@ use crate::core::lease::{Acquire, CreateAnswer, Next};
 use crate::core::marker::Marker;
 use crate::core::policy::{Effect, Policy, TaskPolicy};
 use crate::core::trigger::{RunContext, Trigger};
-use crate::ledger::label::LabelLedger;
+use crate::ledger::AnyLedger;
 use crate::ports::{Clock, Created, GitHub, Ledger, PolicyRead, PortError, RepoName};
 
 /// More questions than any decision has.
@@ -77,14 +77,13 @@ pub async fn check<G: GitHub, C: Clock>(world: &World<'_, G, C>, input: &CheckIn
     let deadline = world.clock.now() + input.deadline;
     let patient = Patient::new(world.github, world.clock, deadline);
     let world = &World { github: &patient, clock: world.clock, nonce: world.nonce.clone() };
-    let ledger = LabelLedger::new(world.github);
+    let kind = input.ledger.unwrap_or(Policy::default().ledger);
     let mut session = Session {
         world,
         input,
         trigger: &trigger,
         repo: &repo,
-        ledger: &ledger,
-        gathered: Gathered::new(world, &ledger, &repo),
+        gathered: Gathered::new(world, kind, &repo),
         deadline,
         policy: Policy::default(),
         key: trigger.key(&input.task, &TaskPolicy::default()),
@@ -112,13 +111,12 @@ fn finished(mut report: CheckReport, input: &CheckInput) -> CheckReport {
 }
 
 /// One `check` on its way.
-struct Session<'a, G, C, L> {
+struct Session<'a, G, C> {
     world: &'a World<'a, G, C>,
     input: &'a CheckInput,
     trigger: &'a Trigger,
     repo: &'a RepoName,
-    ledger: &'a L,
-    gathered: Gathered<'a, G, C, L>,
+    gathered: Gathered<'a, G, C>,
     deadline: DateTime<Utc>,
     policy: Policy,
     key: Key,
@@ -126,7 +124,7 @@ struct Session<'a, G, C, L> {
 
 type Stopped = Box<Stop>;
 
-impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
+impl<G: GitHub, C: Clock> Session<'_, G, C> {
     async fn run(&mut self) -> Result<CheckReport, Stopped> {
         if let Some(stop) = before_reading(self.trigger, self.input.paused) {
             return Ok(self.stopped(Vec::new(), stop));
@@ -162,6 +160,7 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
         };
         if let Some(policy) = given.clone() {
             self.adopt(policy)?;
+            self.gathered.ledger = AnyLedger::new(self.ledger_kind(), self.world.github);
         }
         let window = given.is_none() || self.policy.task(&self.input.task).budget.window().is_some();
         let anyone = self.input.anyone || self.policy.task(&self.input.task).anyone;
@@ -182,10 +181,20 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
             };
             self.adopt(policy)?;
         }
-        if self.key != asked {
+        let kind = self.ledger_kind();
+        let other_ledger = kind != self.gathered.ledger.kind();
+        if other_ledger {
+            let window = self.policy.task(&self.input.task).budget.window().is_some();
+            self.gathered.switch_to(kind, window).await;
+        }
+        if other_ledger || self.key != asked {
             self.gathered.read_claims(&self.key).await;
         }
         Ok(())
+    }
+
+    fn ledger_kind(&self) -> LedgerKind {
+        self.input.ledger.unwrap_or(self.policy.ledger)
     }
 
     /// Takes a policy up, with what the inputs say on top.
@@ -254,7 +263,8 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
         loop {
             next = match next {
                 Next::Create => {
-                    let answer = match self.ledger.create(self.repo, &self.key, number, &record, highest).await {
+                    let answer = match self.gathered.ledger.create(self.repo, &self.key, number, &record, highest).await
+                    {
                         Ok(Created::Made(made)) => {
                             thing = made;
                             CreateAnswer::Made
@@ -276,7 +286,7 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
                     if pause > TimeDelta::zero() {
                         self.world.clock.sleep_until(at).await;
                     }
-                    let seen = self.ledger.read(self.repo, &self.key, number).await;
+                    let seen = self.gathered.ledger.read(self.repo, &self.key, number).await;
                     if let Ok(Some(ClaimRead::Readable(claim))) = &seen {
                         thing = claim.thing.clone();
                     }
@@ -331,7 +341,7 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
             }),
             ..record.clone()
         };
-        let written = self.ledger.rewrite(self.repo, &self.key, claim, &settled).await;
+        let written = self.gathered.ledger.rewrite(self.repo, &self.key, claim, &settled).await;
         let mut report = self.stopped(path, stop);
         if let Err(error) = written {
             report.warnings.push(format!("claim {number} could not be given back: {error}"));
@@ -359,7 +369,7 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
     fn stopped(&self, path: Vec<Seen>, stop: Stop) -> CheckReport {
         let hint = match stop.reason {
             Reason::LedgerDenied => {
-                Some(format!("Give the job `{}`, or choose another ledger.", self.ledger.permission()))
+                Some(format!("Give the job `{}`, or choose another ledger.", self.gathered.ledger.permission()))
             }
             _ => None,
         };
@@ -383,8 +393,12 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
     fn proceeds(&self, path: Vec<Seen>, number: u32) -> CheckReport {
         let message = format!("this run holds claim {number}");
         let mut report = self.proceeding(path, number, message);
-        report.claim =
-            Some(Handle { ledger: self.ledger.kind(), key: self.key.clone(), number, nonce: self.world.nonce.clone() });
+        report.claim = Some(Handle {
+            ledger: self.gathered.ledger.kind(),
+            key: self.key.clone(),
+            number,
+            nonce: self.world.nonce.clone(),
+        });
         report.marker = Some(Marker {
             key: self.key.clone(),
             claim: number,

@@ -162,7 +162,7 @@ impl CheckPlan {
         let ledger = match value(args.ledger.as_deref(), env, "ledger") {
             None => None,
             Some(word) => Some(LedgerKind::parse(word).ok_or_else(|| {
-                Usage::new(format!("`{}` is not a ledger of this version", short(word)), "use `label`")
+                Usage::new(format!("`{}` is not a ledger of this version", short(word)), "use `label` or `ref`")
             })?),
         };
         let on_error = match value(args.on_error.as_deref(), env, "on-error") {

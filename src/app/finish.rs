@@ -13,7 +13,7 @@ use crate::core::facts::{Comment, ResourceState};
 use crate::core::identity::{Who, who};
 use crate::core::policy::{Memory, Policy};
 use crate::core::trigger::RunContext;
-use crate::ledger::label::LabelLedger;
+use crate::ledger::AnyLedger;
 use crate::ports::{Clock, FactsQuery, FactsReply, GitHub, Ledger, PolicyRead, PortError, RepoName};
 
 /// How the agent's step ended, by the runner's word (`steps.ID.outcome`).
@@ -89,13 +89,13 @@ async fn settle<G: GitHub, C: Clock>(
     input: &FinishInput,
     report: &mut FinishReport,
 ) -> Result<(), String> {
-    let ledger = LabelLedger::new(world.github);
-    let Handle { key, number, .. } = &input.claim;
+    let Handle { ledger, key, number, .. } = &input.claim;
+    let ledger = AnyLedger::new(*ledger, world.github);
     let query = FactsQuery {
         repo: input.repo.clone(),
         number: key.resource().number(),
         claims: ledger.probe_one(key, *number),
-        window: false,
+        window: None,
     };
     let reply = world.github.facts(&query).await.map_err(|e| e.to_string())?;
     if let Some(repository) = reply.repository.known()
@@ -104,7 +104,7 @@ async fn settle<G: GitHub, C: Clock>(
         return Err(format!("the claim is of another repository (id {}) than {}", key.repository(), input.repo));
     }
     let probed = reply.claims.known().ok_or("the claim could not be read")?;
-    let claim = own_claim(ledger.claims(key, probed).remove(number), input)?;
+    let claim = own_claim(ledger.claims(key, probed)?.remove(number), input)?;
     if let ClaimState::Settled(settlement) = &claim.record.state {
         report.outcome = Some(settlement.outcome);
         report.message = format!("claim {number} was settled {} already", settlement.outcome);
@@ -169,7 +169,7 @@ fn own_claim(read: Option<ClaimRead>, input: &FinishInput) -> Result<Claim, Stri
 
 /// To write one's own claim once more with the same text is safe, so a lost answer is asked for once again.
 async fn rewrite<G: GitHub>(
-    ledger: &LabelLedger<'_, G>,
+    ledger: &AnyLedger<'_, G>,
     input: &FinishInput,
     claim: &Claim,
     record: &Record,

@@ -3,19 +3,24 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::World;
+use crate::core::claim::LedgerKind;
 use crate::core::facts::{Fact, Facts, Question, Window};
 use crate::core::identity::{Who, who};
 use crate::core::key::Key;
 use crate::core::marker::Marker;
 use crate::core::policy::Policy;
 use crate::core::trigger::Trigger;
-use crate::ports::{Clock, FactsQuery, FactsReply, GitHub, LabelPage, Ledger, PolicyRead, PortError, Probed, RepoName};
+use crate::ledger::AnyLedger;
+use crate::ports::{
+    Clock, FactsQuery, FactsReply, GitHub, Ledger, PolicyRead, PortError, Probed, RepoName, WindowPage,
+};
 
 /// What has been gathered so far.
 #[derive(Debug)]
-pub struct Gathered<'a, G, C, L> {
+pub struct Gathered<'a, G, C> {
     world: &'a World<'a, G, C>,
-    ledger: &'a L,
+    /// Where the key's claims are.
+    pub ledger: AnyLedger<'a, G>,
     repo: &'a RepoName,
     /// The facts.
     pub facts: Facts,
@@ -25,9 +30,10 @@ pub struct Gathered<'a, G, C, L> {
     offset: TimeDelta,
 }
 
-impl<'a, G: GitHub, C: Clock, L: Ledger> Gathered<'a, G, C, L> {
+impl<'a, G: GitHub, C: Clock> Gathered<'a, G, C> {
     /// Nothing gathered yet.
-    pub fn new(world: &'a World<'a, G, C>, ledger: &'a L, repo: &'a RepoName) -> Self {
+    pub fn new(world: &'a World<'a, G, C>, kind: LedgerKind, repo: &'a RepoName) -> Self {
+        let ledger = AnyLedger::new(kind, world.github);
         Self { world, ledger, repo, facts: Facts::default(), window_next: None, offset: TimeDelta::zero() }
     }
 
@@ -55,7 +61,7 @@ impl<'a, G: GitHub, C: Clock, L: Ledger> Gathered<'a, G, C, L> {
             repo: self.repo.clone(),
             number: trigger.resource.number(),
             claims: self.ledger.probe(key),
-            window,
+            window: window.then(|| self.ledger.listing()),
         };
         let asker = trigger.rerunner().or_else(|| trigger.sender.clone());
         let person = (!anyone && who(asker.as_ref(), None, &Policy::default()) == Who::Person)
@@ -79,7 +85,7 @@ impl<'a, G: GitHub, C: Clock, L: Ledger> Gathered<'a, G, C, L> {
         match window {
             Fact::Unasked => {}
             Fact::Unknown(why) => self.facts.window = Fact::Unknown(why),
-            Fact::Known(page) => self.add_window(Window::default(), page),
+            Fact::Known(page) => self.add_window(Window::default(), &page),
         }
         Ok(policy)
     }
@@ -88,17 +94,34 @@ impl<'a, G: GitHub, C: Clock, L: Ledger> Gathered<'a, G, C, L> {
         self.facts.claims = match probed {
             Fact::Unasked => Fact::Unasked,
             Fact::Unknown(why) => Fact::Unknown(why.clone()),
-            Fact::Known(probed) => Fact::Known(self.ledger.claims(key, probed)),
+            Fact::Known(probed) => match self.ledger.claims(key, probed) {
+                Ok(claims) => Fact::Known(claims),
+                Err(why) => Fact::Unknown(why),
+            },
         };
     }
 
-    fn add_window(&mut self, mut window: Window, page: LabelPage) {
-        self.ledger.add_to_window(&mut window, &page);
-        self.window_next = page.next;
+    fn add_window(&mut self, mut window: Window, page: &WindowPage) {
+        self.ledger.add_to_window(&mut window, page);
+        self.window_next = page.next().map(str::to_owned);
         self.facts.window = Fact::Known(window);
     }
 
-    /// Reads the claims of another key than the one that the first read asked for: the policy changed it.
+    /// Looks into another ledger from here on: the policy names it. What was read of the first one is forgotten.
+    pub async fn switch_to(&mut self, kind: LedgerKind, window: bool) {
+        self.ledger = AnyLedger::new(kind, self.world.github);
+        self.facts.claims = Fact::Unasked;
+        self.facts.window = Fact::Unasked;
+        self.window_next = None;
+        if window {
+            match self.world.github.window_page(self.repo, self.ledger.listing(), None).await {
+                Ok(page) => self.add_window(Window::default(), &page),
+                Err(error) => self.facts.window = Fact::Unknown(error.to_string()),
+            }
+        }
+    }
+
+    /// Reads the claims of another key or ledger than those that the first read asked for: the policy changed them.
     pub async fn read_claims(&mut self, key: &Key) {
         let probed = self.world.github.probe(self.repo, &self.ledger.probe(key)).await;
         self.note_time();
@@ -108,12 +131,13 @@ impl<'a, G: GitHub, C: Clock, L: Ledger> Gathered<'a, G, C, L> {
     /// The budget window anew, page by page back to `since`.
     pub async fn fresh_window(&self, since: DateTime<Utc>) -> Result<Window, PortError> {
         let mut window = Window::default();
-        let mut page = self.world.github.labels_page(self.repo, None).await?;
+        let listing = self.ledger.listing();
+        let mut page = self.world.github.window_page(self.repo, listing, None).await?;
         loop {
             self.ledger.add_to_window(&mut window, &page);
-            match (&page.next, window.complete_since) {
+            match (page.next(), window.complete_since) {
                 (Some(next), Some(reached)) if reached > since => {
-                    page = self.world.github.labels_page(self.repo, Some(next)).await?;
+                    page = self.world.github.window_page(self.repo, listing, Some(next)).await?;
                 }
                 _ => return Ok(window),
             }
@@ -161,8 +185,8 @@ impl<'a, G: GitHub, C: Clock, L: Ledger> Gathered<'a, G, C, L> {
             self.facts.window = Fact::Unknown("the list of labels ended before the window's start".to_owned());
             return;
         };
-        match self.world.github.labels_page(self.repo, Some(&next)).await {
-            Ok(page) => self.add_window(window, page),
+        match self.world.github.window_page(self.repo, self.ledger.listing(), Some(&next)).await {
+            Ok(page) => self.add_window(window, &page),
             Err(error) => self.facts.window = Fact::Unknown(error.to_string()),
         }
     }

@@ -7,7 +7,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::core::facts::{Permission, RunState};
 use crate::ports::{
-    Clock, FactsQuery, FactsReply, GitHub, Label, LabelPage, PortError, Probe, Probed, ReactTo, RepoName,
+    Clock, FactsQuery, FactsReply, GitHub, Label, Listing, NewCommit, PortError, Probe, Probed, ReactTo, RepoName,
+    WindowPage,
 };
 
 /// The pauses before a read is asked again, in seconds.
@@ -60,8 +61,13 @@ impl<G: GitHub, C: Clock> GitHub for Patient<'_, G, C> {
         self.ask(async || self.github.facts(query).await).await
     }
 
-    async fn labels_page(&self, repo: &RepoName, after: Option<&str>) -> Result<LabelPage, PortError> {
-        self.ask(async || self.github.labels_page(repo, after).await).await
+    async fn window_page(
+        &self,
+        repo: &RepoName,
+        listing: Listing,
+        after: Option<&str>,
+    ) -> Result<WindowPage, PortError> {
+        self.ask(async || self.github.window_page(repo, listing, after).await).await
     }
 
     async fn probe(&self, repo: &RepoName, probe: &Probe) -> Result<Probed, PortError> {
@@ -86,6 +92,18 @@ impl<G: GitHub, C: Clock> GitHub for Patient<'_, G, C> {
 
     async fn describe_label(&self, repo: &RepoName, name: &str, description: &str) -> Result<(), PortError> {
         self.github.describe_label(repo, name, description).await
+    }
+
+    async fn create_commit(&self, repo: &RepoName, commit: &NewCommit) -> Result<String, PortError> {
+        self.github.create_commit(repo, commit).await
+    }
+
+    async fn create_ref(&self, repo: &RepoName, name: &str, oid: &str) -> Result<(), PortError> {
+        self.github.create_ref(repo, name, oid).await
+    }
+
+    async fn forward_ref(&self, repo: &RepoName, name: &str, oid: &str) -> Result<(), PortError> {
+        self.github.forward_ref(repo, name, oid).await
     }
 
     async fn add_labels(&self, repo: &RepoName, number: u64, names: &[String]) -> Result<(), PortError> {

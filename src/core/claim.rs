@@ -198,6 +198,17 @@ pub enum ClaimState {
     },
 }
 
+impl ClaimState {
+    /// When it was settled or a sweep reached its phase; `None` while it is open.
+    pub const fn changed_at(&self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Open => None,
+            Self::Settled(settlement) => Some(settlement.at),
+            Self::Sweep { at, .. } => Some(*at),
+        }
+    }
+}
+
 /// How far a sweep is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SweepPhase {
@@ -492,19 +503,31 @@ pub struct Handle {
 pub enum LedgerKind {
     /// Repository labels.
     Label,
+    /// Git refs outside of branches and tags.
+    Ref,
 }
 
 impl LedgerKind {
+    /// Every ledger.
+    pub const ALL: [Self; 2] = [Self::Label, Self::Ref];
+
     /// The word used in policy, inputs and handles.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Label => "label",
+            Self::Ref => "ref",
         }
     }
 
     /// The ledger that a word names, if any.
     pub fn parse(word: &str) -> Option<Self> {
-        (word == "label").then_some(Self::Label)
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+impl fmt::Display for LedgerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
     }
 }
 
@@ -557,6 +580,53 @@ pub fn parse_label_name(name: &str) -> Option<(Task, Digest, u32)> {
     let number = parts.next()?;
     let n: u32 = number.parse().ok().filter(|n: &u32| *n > 0 && n.to_string() == number)?;
     parts.next().is_none().then_some((task, digest, n))
+}
+
+/// What every claim's ref starts with.
+pub const REF_PREFIX: &str = "refs/run-guard/";
+
+/// What the refs of a key's claims start with.
+pub fn ref_prefix(digest: &Digest) -> String {
+    format!("{REF_PREFIX}{digest}/")
+}
+
+/// The name of the ref that is claim `number` of a key: `refs/run-guard/DIGEST/NUMBER`.
+pub fn ref_name(digest: &Digest, number: u32) -> String {
+    format!("{}{number}", ref_prefix(digest))
+}
+
+/// Takes a claim's ref apart into digest and number. Anything that [`ref_name`] would not write is no claim.
+pub fn parse_ref_name(name: &str) -> Option<(Digest, u32)> {
+    let (digest, number) = name.strip_prefix(REF_PREFIX)?.split_once('/')?;
+    let n: u32 = number.parse().ok().filter(|n: &u32| *n > 0 && n.to_string() == number)?;
+    Some((digest.parse().ok()?, n))
+}
+
+/// The message of a claim's commit: a line for people, the record, and the task, which a ref's name does not hold.
+pub fn commit_message(key: &Key, number: u32, record: &Record) -> String {
+    let what = match &record.state {
+        ClaimState::Open => "opened".to_owned(),
+        ClaimState::Settled(settlement) => settlement.outcome.to_string(),
+        ClaimState::Sweep { .. } => "sweeps".to_owned(),
+    };
+    format!("run-guard: {key} claim {number} {what}\n\n{}\n{TASK_LINE}{}\n", record.encode(), key.task())
+}
+
+/// What comes before the task in a claim's commit message.
+const TASK_LINE: &str = "task: ";
+
+/// Reads a claim's commit message: the task and the record. The lines are looked for by their form, and must be there
+/// once.
+pub fn parse_commit_message(message: &str) -> Result<(Task, Record), BadRecord> {
+    let only = |mut found: Vec<&str>, what| match (found.pop(), found.is_empty()) {
+        (Some(line), true) => Ok(line.to_owned()),
+        _ => Err(BadRecord(what)),
+    };
+    let starting = |prefix: &str| message.lines().filter(|line| line.starts_with(prefix)).collect::<Vec<_>>();
+    let task = only(starting(TASK_LINE), "the commit message does not name one task")?;
+    let record = only(starting("rg"), "the commit message does not hold one record")?;
+    let task = task.strip_prefix(TASK_LINE).and_then(|task| task.parse().ok());
+    Ok((task.ok_or(BadRecord("the commit message names no task"))?, Record::decode(&record)?))
 }
 
 /// The shared label that says that a task is done on an item: `run-guard:TASK:done`.

@@ -13,13 +13,24 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::client::Answer;
+use crate::core::claim::REF_PREFIX;
 use crate::core::facts::{Comment, Fact, LabelEvent, RepositoryState, ResourceState};
 use crate::core::identity::{Actor, ActorKind};
 use crate::core::policy::POLICY_PATH;
-use crate::ports::{FactsQuery, FactsReply, Label, LabelPage, PolicyRead, PortError, Probe, Probed, RepoName};
+use crate::ports::{
+    FactsQuery, FactsReply, FoundRefs, GitRef, Label, LabelPage, Listing, PolicyRead, PortError, Probe, Probed,
+    RefPage, RepoName, WindowPage,
+};
 
 /// What is read of a repository label.
 const LABEL: &str = "id name description createdAt";
+/// What is read of a ref. Name and prefix together are the full name.
+const REF: &str = "prefix name target { oid ... on Commit { message committedDate } }";
+/// What is read of a page of refs.
+const REFS: &str =
+    "nodes { prefix name target { oid ... on Commit { message committedDate } } } pageInfo { hasNextPage endCursor }";
+/// The tree of the default branch.
+const BASE: &str = "base: defaultBranchRef { target { ... on Commit { tree { oid } } } }";
 /// What is read of an account.
 const ACTOR: &str = "__typename login ... on User { databaseId } ... on Bot { databaseId }";
 
@@ -63,6 +74,26 @@ impl Builder {
                     self.variable(&alias, "String!", json!(name));
                     self.field(&format!("{alias}: label(name: ${alias}) {{ {LABEL} }}"));
                 }
+            }
+            Probe::Refs(prefix) => {
+                self.variable("refs", "String!", json!(prefix));
+                self.field(&format!("claims: refs(refPrefix: $refs, first: 100) {{ {REFS} }}"));
+                self.field(BASE);
+            }
+            Probe::Ref(name) => {
+                self.variable("ref", "String!", json!(name));
+                self.field(&format!("claim: ref(qualifiedName: $ref) {{ {REF} }}"));
+                self.field(BASE);
+            }
+        }
+    }
+
+    fn window(&mut self, listing: Listing, arguments: &str) {
+        match listing {
+            Listing::Labels => self.labels_page(arguments),
+            Listing::Refs => {
+                self.variable("allRefs", "String!", json!(REF_PREFIX));
+                self.field(&format!("window: refs(refPrefix: $allRefs, first: 100{arguments}) {{ {REFS} }}"));
             }
         }
     }
@@ -114,17 +145,17 @@ pub(super) fn facts(query: &FactsQuery) -> Document {
         ));
     }
     builder.probe(&query.claims);
-    if query.window {
-        builder.labels_page("");
+    if let Some(listing) = query.window {
+        builder.window(listing, "");
     }
     builder.build("  viewer { login }\n")
 }
 
-/// One more page of the newest labels.
-pub(super) fn labels_page(repo: &RepoName, after: Option<&str>) -> Document {
+/// One page of the budget window.
+pub(super) fn window_page(repo: &RepoName, listing: Listing, after: Option<&str>) -> Document {
     let mut builder = Builder::new(repo);
     builder.variable("after", "String", json!(after));
-    builder.labels_page(", after: $after");
+    builder.window(listing, ", after: $after");
     builder.build("")
 }
 
@@ -261,13 +292,49 @@ impl<'a> Reply<'a> {
             repository: self.repository()?,
             resource: if query.number.is_some() { self.resource()? } else { Fact::Unasked },
             claims: self.probed(&query.claims)?,
-            window: if query.window { self.page()? } else { Fact::Unasked },
+            window: match query.window {
+                Some(listing) => self.window(listing)?,
+                None => Fact::Unasked,
+            },
         })
     }
 
-    /// The answer to [`labels_page`].
-    pub(super) fn labels_page(&self) -> Result<LabelPage, PortError> {
-        self.required(self.page()?)
+    /// The answer to [`window_page`].
+    pub(super) fn window_page(&self, listing: Listing) -> Result<WindowPage, PortError> {
+        self.required(self.window(listing)?)
+    }
+
+    fn window(&self, listing: Listing) -> Result<Fact<WindowPage>, PortError> {
+        Ok(match listing {
+            Listing::Labels => map(self.page()?, WindowPage::Labels),
+            Listing::Refs => map(self.refs("window")?, WindowPage::Refs),
+        })
+    }
+
+    /// A page of refs.
+    fn refs(&self, alias: &str) -> Result<Fact<RefPage>, PortError> {
+        let page = self.whole::<RefsNode>(&["repository", alias])?;
+        if let Fact::Known(RefsNode { page_info: PageInfo { has_next_page: true, end_cursor: None }, .. }) = page {
+            return Err(self.answer.sent.malformed("there is a next page of refs and no cursor for it"));
+        }
+        Ok(map(page, |page| RefPage {
+            refs: page.nodes.into_iter().map(GitRef::from).collect(),
+            next: page.page_info.end_cursor.filter(|_| page.page_info.has_next_page),
+        }))
+    }
+
+    /// The id of the default branch's tree; unknown only if GitHub says that it may not be seen.
+    fn tree(&self) -> Result<Fact<Option<String>>, PortError> {
+        Ok(map(self.part::<Base>(&["repository", "base"])?, |base| Some(base?.target?.tree?.oid)))
+    }
+
+    /// Refs that were found with the tree that their commits need.
+    fn found(&self, refs: Fact<Vec<GitRef>>, more: bool) -> Result<Fact<Probed>, PortError> {
+        Ok(match (refs, self.tree()?) {
+            (Fact::Known(refs), Fact::Known(tree)) => Fact::Known(Probed::Refs(FoundRefs { refs, more, tree })),
+            (Fact::Unknown(why), _) | (_, Fact::Unknown(why)) => Fact::Unknown(why),
+            (Fact::Unasked, _) | (_, Fact::Unasked) => Fact::Unasked,
+        })
     }
 
     /// The answer to [`probe`].
@@ -279,6 +346,16 @@ impl<'a> Reply<'a> {
         Ok(match probe {
             Probe::Nothing => Fact::Known(Probed::Nothing),
             Probe::Labels(names) => map(self.labels(names)?, Probed::Labels),
+            Probe::Refs(_) => {
+                let page = self.refs("claims")?;
+                let more = page.known().is_some_and(|page| page.next.is_some());
+                self.found(map(page, |page| page.refs), more)?
+            }
+            Probe::Ref(name) => {
+                let named = |node: RefNode| GitRef { name: name.clone(), ..node.into() };
+                let one = self.part::<RefNode>(&["repository", "claim"])?;
+                self.found(map(one, |one| one.map(named).into_iter().collect()), false)?
+            }
         })
     }
 
@@ -454,6 +531,55 @@ struct Page {
 struct PageInfo {
     has_next_page: bool,
     end_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RefsNode {
+    nodes: Vec<RefNode>,
+    page_info: PageInfo,
+}
+
+#[derive(Deserialize)]
+struct RefNode {
+    prefix: String,
+    name: String,
+    target: Option<TargetNode>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TargetNode {
+    oid: String,
+    message: Option<String>,
+    committed_date: Option<DateTime<Utc>>,
+}
+
+impl From<RefNode> for GitRef {
+    fn from(node: RefNode) -> Self {
+        let target = node.target;
+        Self {
+            name: format!("{}{}", node.prefix, node.name),
+            oid: target.as_ref().map(|t| t.oid.clone()).unwrap_or_default(),
+            committed_at: target.as_ref().and_then(|t| t.committed_date),
+            message: target.and_then(|t| t.message),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Base {
+    target: Option<BaseTarget>,
+}
+
+#[derive(Deserialize)]
+struct BaseTarget {
+    tree: Option<Oid>,
+}
+
+#[derive(Deserialize)]
+struct Oid {
+    oid: String,
 }
 
 #[derive(Deserialize)]

@@ -1,6 +1,6 @@
 //! The requests: [`GitHub`] over HTTP.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use http::Method;
 use reqwest::Url;
 use serde::Deserialize;
@@ -11,7 +11,8 @@ use super::errors::Effect;
 use super::query;
 use crate::core::facts::{Permission, RunState};
 use crate::ports::{
-    FactsQuery, FactsReply, GitHub, Label, LabelPage, PortError, Probe, Probed, ReactTo, RepoName, RestRead,
+    FactsQuery, FactsReply, GitHub, Label, Listing, NewCommit, PortError, Probe, Probed, ReactTo, RepoName, RestRead,
+    WindowPage,
 };
 
 /// A repository label, as REST gives it: without its time of creation.
@@ -31,6 +32,19 @@ impl From<LabelAnswer> for Label {
             created_at: None,
         }
     }
+}
+
+/// Who makes the commits of claims.
+const AUTHOR: &str = "run-guard";
+/// An address that is nobody's.
+const EMAIL: &str = "noreply@run-guard.invalid";
+/// GitHub's words when a ref of the name exists.
+const REF_EXISTS: &str = "Reference already exists";
+
+/// Anything with a commit id.
+#[derive(Deserialize)]
+struct ShaAnswer {
+    sha: String,
 }
 
 /// The answer of the permission endpoint.
@@ -134,8 +148,13 @@ impl GitHub for Client {
         self.graphql(query::facts(query)).await?.facts(query)
     }
 
-    async fn labels_page(&self, repo: &RepoName, after: Option<&str>) -> Result<LabelPage, PortError> {
-        self.graphql(query::labels_page(repo, after)).await?.labels_page()
+    async fn window_page(
+        &self,
+        repo: &RepoName,
+        listing: Listing,
+        after: Option<&str>,
+    ) -> Result<WindowPage, PortError> {
+        self.graphql(query::window_page(repo, listing, after)).await?.window_page(listing)
     }
 
     async fn probe(&self, repo: &RepoName, probe: &Probe) -> Result<Probed, PortError> {
@@ -188,6 +207,35 @@ impl GitHub for Client {
     async fn describe_label(&self, repo: &RepoName, name: &str, description: &str) -> Result<(), PortError> {
         let body = json!({ "description": description });
         self.write(Method::PATCH, repo, &["labels", name], Some(body)).await.map(drop)
+    }
+
+    async fn create_commit(&self, repo: &RepoName, commit: &NewCommit) -> Result<String, PortError> {
+        let person =
+            json!({ "name": AUTHOR, "email": EMAIL, "date": commit.at.to_rfc3339_opts(SecondsFormat::Secs, true) });
+        let parents: Vec<&String> = commit.parent.iter().collect();
+        let body = json!({
+            "message": commit.message, "tree": commit.tree, "parents": parents, "author": person, "committer": person,
+        });
+        let answer = self.write(Method::POST, repo, &["git", "commits"], Some(body)).await?;
+        Ok(answer.json::<ShaAnswer>()?.sha)
+    }
+
+    async fn create_ref(&self, repo: &RepoName, name: &str, oid: &str) -> Result<(), PortError> {
+        let body = json!({ "ref": name, "sha": oid });
+        match self.write(Method::POST, repo, &["git", "refs"], Some(body)).await {
+            Ok(_) => Ok(()),
+            // GitHub gives this refusal no code, unlike that of a label.
+            Err(PortError::Denied { status: 422, message, request }) if message.starts_with(REF_EXISTS) => {
+                Err(PortError::Exists { request })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn forward_ref(&self, repo: &RepoName, name: &str, oid: &str) -> Result<(), PortError> {
+        let below: Vec<&str> = ["git"].into_iter().chain(name.split('/')).collect();
+        let body = json!({ "sha": oid, "force": false });
+        self.write(Method::PATCH, repo, &below, Some(body)).await.map(drop)
     }
 
     async fn add_labels(&self, repo: &RepoName, number: u64, names: &[String]) -> Result<(), PortError> {

@@ -9,7 +9,7 @@ use crate::core::claim::{
 };
 use crate::core::facts::{Claims, Window, WindowClaim};
 use crate::core::key::Key;
-use crate::ports::{Created, GitHub, Label, LabelPage, Ledger, PortError, Probe, Probed, RepoName};
+use crate::ports::{Created, GitHub, Label, Ledger, Listing, PortError, Probe, Probed, RepoName, WindowPage};
 
 /// The colour of a claim's label: a quiet grey.
 const COLOR: &str = "ededed";
@@ -54,19 +54,24 @@ impl<G: GitHub> Ledger for LabelLedger<'_, G> {
         Probe::Labels(vec![label_name(key.task(), &key.digest(), number)])
     }
 
-    fn claims(&self, key: &Key, probed: &Probed) -> Claims {
-        let Probed::Labels(labels) = probed else { return Claims::new() };
+    fn claims(&self, key: &Key, probed: &Probed) -> Result<Claims, String> {
+        let Probed::Labels(labels) = probed else { return Ok(Claims::new()) };
         let digest = key.digest();
-        labels
+        Ok(labels
             .values()
             .filter_map(|label| {
                 let (task, of, number) = parse_label_name(&label.name.to_ascii_lowercase())?;
                 (task == *key.task() && of == digest).then(|| (number, read(number, label)))
             })
-            .collect()
+            .collect())
     }
 
-    fn add_to_window(&self, window: &mut Window, page: &LabelPage) {
+    fn listing(&self) -> Listing {
+        Listing::Labels
+    }
+
+    fn add_to_window(&self, window: &mut Window, page: &WindowPage) {
+        let WindowPage::Labels(page) = page else { return };
         for label in &page.labels {
             if !label.name.starts_with(LABEL_PREFIX) {
                 continue;

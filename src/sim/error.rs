@@ -68,6 +68,8 @@ pub enum ApiError {
     NotFound,
     /// 404: the item does not carry the label.
     NoSuchLabel,
+    /// 409: the repository has no commit.
+    EmptyRepository,
     /// 410: the issue was deleted.
     Deleted,
     /// 422 with fields.
@@ -105,7 +107,11 @@ impl ApiError {
 
     /// Whether this says that the thing to be created exists.
     pub fn is_already_exists(&self) -> bool {
-        matches!(self, Self::Invalid(fields) if fields.iter().any(|f| f.code == Code::AlreadyExists))
+        match self {
+            Self::Invalid(fields) => fields.iter().any(|f| f.code == Code::AlreadyExists),
+            Self::Unprocessable(message) => message == super::git::REF_EXISTS,
+            _ => false,
+        }
     }
 
     /// The HTTP status.
@@ -115,6 +121,7 @@ impl ApiError {
             Self::BadCredentials | Self::NoCredentials => 401,
             Self::NoUserAgent | Self::NotAccessible { .. } | Self::Locked => 403,
             Self::NotFound | Self::NoSuchLabel => 404,
+            Self::EmptyRepository => 409,
             Self::Deleted => 410,
             Self::Invalid(_) | Self::Unprocessable(_) => 422,
             Self::RateLimited { status, .. } | Self::Server(status) => *status,
@@ -133,6 +140,7 @@ impl ApiError {
             Self::Locked => "Unable to create comment because issue is locked.",
             Self::NotFound => "Not Found",
             Self::NoSuchLabel => "Label does not exist",
+            Self::EmptyRepository => "Git Repository is empty.",
             Self::Deleted => "This issue was deleted",
             Self::Invalid(_) => "Validation Failed",
             Self::Unprocessable(message) => message,

@@ -45,6 +45,12 @@ pub enum Op {
     ListIssueReactions,
     /// List the reactions to a comment.
     ListCommentReactions,
+    /// Create a commit.
+    CreateCommit,
+    /// Create a ref.
+    CreateRef,
+    /// Move a ref.
+    UpdateRef,
     /// Ask for a person's permission.
     Permission,
     /// Read a workflow run.
@@ -76,6 +82,9 @@ impl Op {
                 | Self::UpdateComment
                 | Self::ReactIssue
                 | Self::ReactComment
+                | Self::CreateCommit
+                | Self::CreateRef
+                | Self::UpdateRef
         )
     }
 
@@ -115,6 +124,9 @@ impl Op {
             Self::ReactComment => "react-comment",
             Self::ListIssueReactions => "list-issue-reactions",
             Self::ListCommentReactions => "list-comment-reactions",
+            Self::CreateCommit => "create-commit",
+            Self::CreateRef => "create-ref",
+            Self::UpdateRef => "update-ref",
             Self::Permission => "permission",
             Self::GetRun => "get-run",
             Self::ListRuns => "list-runs",

@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::ApiError;
 use super::fault::Op;
+use super::git::CommitRow;
 use super::json::{association, kind, time};
 use super::state::{DEFAULT_COLOR, Session, State};
 use super::world::{
@@ -142,9 +143,9 @@ enum Node<'a> {
     LabelEvent(&'a Repository, &'a LabelEventRow),
     GoneLabel(&'a Repository, &'a LabelEventRow),
     Blob(&'a Repository, &'a FileContent),
-    Tree(&'a Repository),
-    Commit(&'a Repository, &'a str),
-    Branch(&'a Repository),
+    Tree(&'a Repository, String),
+    Commit(&'a Repository, CommitRow),
+    Ref(&'a Repository, String),
     RateLimit,
     Connection(&'static str, Page<'a>),
     PageInfo(Page<'a>),
@@ -167,11 +168,12 @@ struct Listed<'a> {
     entry: Entry<'a>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Entry<'a> {
     Comment(&'a Repository, &'a CommentRow),
     Label(&'a Repository, &'a RepoLabel),
     LabelEvent(&'a Repository, &'a LabelEventRow),
+    Ref(&'a Repository, String),
 }
 
 impl<'a> From<Entry<'a>> for Node<'a> {
@@ -180,6 +182,7 @@ impl<'a> From<Entry<'a>> for Node<'a> {
             Entry::Comment(repo, row) => Self::Comment(repo, row),
             Entry::Label(repo, row) => Self::Label(repo, row),
             Entry::LabelEvent(repo, row) => Self::LabelEvent(repo, row),
+            Entry::Ref(repo, name) => Self::Ref(repo, name),
         }
     }
 }
@@ -463,26 +466,30 @@ impl<'a> Run<'a> {
                     "byteSize" => value(json!(size)),
                     "isBinary" => value(json!(text.is_none())),
                     "isTruncated" => value(json!(false)),
-                    _ => git_object(repo, "B", name),
+                    _ => git_object(repo, "B", &repo.head_sha.clone().unwrap_or_default(), name),
                 }
             }
-            Node::Tree(repo) => git_object(repo, "T", name),
-            Node::Commit(repo, oid) => match name {
-                "oid" => value(json!(oid)),
-                "abbreviatedOid" => value(json!(oid.get(..7))),
-                _ => git_object(repo, "C", name),
+            Node::Tree(repo, oid) => git_object(repo, "T", oid, name),
+            Node::Commit(repo, row) => match name {
+                "message" => value(json!(row.message)),
+                "committedDate" | "authoredDate" => value(json!(time(row.at))),
+                "tree" => Ok(Out::Node(Node::Tree(repo, row.tree.clone()))),
+                _ => git_object(repo, "C", &row.oid, name),
             },
-            Node::Branch(repo) => match name {
-                "id" => value(json!(node_id("REF", repo.id))),
-                "name" => value(json!(repo.default_branch)),
-                "prefix" => value(json!("refs/heads/")),
-                "target" => Ok(repo
-                    .head_sha
-                    .as_deref()
-                    .map_or(Out::Value(Value::Null), |oid| Out::Node(Node::Commit(repo, oid)))),
-                "repository" => Ok(Out::Node(Node::Repository(repo))),
-                _ => Err(Problem::Undefined),
-            },
+            Node::Ref(repo, full) => {
+                let (prefix, short) = ref_parts(full);
+                match name {
+                    "id" => value(json!(node_id(&format!("REF_{full}"), repo.id))),
+                    "name" => value(json!(short)),
+                    "prefix" => value(json!(prefix)),
+                    "target" => {
+                        let commit = repo.target(full).and_then(|oid| repo.commit(oid));
+                        Ok(commit.map_or(Out::Value(Value::Null), |row| Out::Node(Node::Commit(repo, row))))
+                    }
+                    "repository" => Ok(Out::Node(Node::Repository(repo))),
+                    _ => Err(Problem::Undefined),
+                }
+            }
             Node::RateLimit => {
                 let rate = self.state.rate(self.token, Op::Graphql).ok_or_else(|| self.forbidden())?;
                 match name {
@@ -495,7 +502,7 @@ impl<'a> Run<'a> {
                 }
             }
             Node::Connection(kind, page) => match name {
-                "nodes" => Ok(Out::List(page.nodes.iter().map(|listed| listed.entry.into()).collect())),
+                "nodes" => Ok(Out::List(page.nodes.iter().map(|listed| listed.entry.clone().into()).collect())),
                 "totalCount" => value(json!(page.total)),
                 "filteredCount" if kind.ends_with("TimelineItemsConnection") => value(json!(page.filtered)),
                 "pageInfo" => Ok(Out::Node(Node::PageInfo(page.clone()))),
@@ -548,7 +555,23 @@ impl<'a> Run<'a> {
             },
             "defaultBranchRef" => {
                 self.may_read(repo, Scope::Contents)?;
-                node(repo.head_sha.is_some().then_some(Node::Branch(repo)))
+                let branch = || Node::Ref(repo, format!("refs/heads/{}", repo.default_branch));
+                node(repo.head_sha.is_some().then(branch))
+            }
+            "ref" => {
+                self.may_read(repo, Scope::Contents)?;
+                let full = text(args, "qualifiedName")?;
+                node(repo.target(full).is_some().then(|| Node::Ref(repo, full.to_owned())))
+            }
+            "refs" => {
+                self.may_read(repo, Scope::Contents)?;
+                let prefix = text(args, "refPrefix")?;
+                if !prefix.starts_with("refs/") || !prefix.ends_with('/') {
+                    return Err(Problem::Invalid("refPrefix must start with refs/ and end with a slash".to_owned()));
+                }
+                let rows = repo.refs_below(prefix).into_iter();
+                let rows = rows.map(|(name, _)| Listed { cursor: name.clone(), entry: Entry::Ref(repo, name) });
+                page("refs", rows.collect(), args, false).map(|page| connection("RefConnection", page))
             }
             "object" => {
                 self.may_read(repo, Scope::Contents)?;
@@ -681,9 +704,9 @@ impl Node<'_> {
                 }
             }
             Self::Blob(..) => "Blob",
-            Self::Tree(_) => "Tree",
+            Self::Tree(..) => "Tree",
             Self::Commit(..) => "Commit",
-            Self::Branch(_) => "Ref",
+            Self::Ref(..) => "Ref",
             Self::RateLimit => "RateLimit",
             Self::Connection(kind, _) => kind,
             Self::PageInfo(_) => "PageInfo",
@@ -696,7 +719,7 @@ impl Node<'_> {
             || match on {
                 "Actor" => matches!(self, Self::Account(..)),
                 "RepositoryOwner" => matches!(self, Self::Account(user, _) if user.kind != ActorKind::Bot),
-                "GitObject" => matches!(self, Self::Blob(..) | Self::Tree(_) | Self::Commit(..)),
+                "GitObject" => matches!(self, Self::Blob(..) | Self::Tree(..) | Self::Commit(..)),
                 "Closable" | "Lockable" | "Labelable" | "IssueOrPullRequest" => matches!(self, Self::Item(..)),
                 "Comment" => matches!(self, Self::Item(..) | Self::Comment(..)),
                 "IssueTimelineItems" | "PullRequestTimelineItems" => {
@@ -722,6 +745,8 @@ fn can_be_null(on: &str, field: &str) -> bool {
                 | "label"
                 | "labels"
                 | "object"
+                | "ref"
+                | "refs"
         ),
         "Issue" | "PullRequest" => {
             matches!(field, "author" | "closedAt" | "databaseId" | "fullDatabaseId" | "labels" | "stateReason")
@@ -782,17 +807,22 @@ fn object<'a>(repo: &'a Repository, expression: &str) -> Option<Node<'a>> {
     if !known.iter().any(|k| k == revision) {
         return None;
     }
-    let Some(path) = path else { return Some(Node::Commit(repo, head)) };
+    let Some(path) = path else { return repo.commit(head).map(|row| Node::Commit(repo, row)) };
     Some(match repo.entry(path)? {
         TreeEntry::File(content) => Node::Blob(repo, content),
-        TreeEntry::Folder => Node::Tree(repo),
+        TreeEntry::Folder => Node::Tree(repo, repo.default_tree()?),
     })
 }
 
-fn git_object<'a>(repo: &'a Repository, kind: &str, name: &str) -> Result<Out<'a>, Problem> {
-    let oid = repo.head_sha.clone().unwrap_or_default();
+/// A ref's full name as GitHub's two fields have it.
+fn ref_parts(full: &str) -> (&str, &str) {
+    let slash = full.match_indices('/').nth(1).map_or(full.len(), |(at, _)| at + 1);
+    full.split_at_checked(slash).unwrap_or((full, ""))
+}
+
+fn git_object<'a>(repo: &'a Repository, kind: &str, oid: &str, name: &str) -> Result<Out<'a>, Problem> {
     match name {
-        "id" => Ok(Out::Value(json!(node_id(kind, repo.id)))),
+        "id" => Ok(Out::Value(json!(node_id(&format!("{kind}_{oid}"), repo.id)))),
         "oid" => Ok(Out::Value(json!(oid))),
         "abbreviatedOid" => Ok(Out::Value(json!(oid.get(..7)))),
         "repository" => Ok(Out::Node(Node::Repository(repo))),

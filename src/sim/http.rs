@@ -30,7 +30,7 @@ use super::json::{self, Addresses};
 use super::record::{self, Exchange};
 use super::state::{Answer, Session, State};
 use super::world::{Item, RepoLabel, Repository};
-use crate::ports::{ReactTo, RepoName};
+use crate::ports::{NewCommit, ReactTo, RepoName};
 
 /// The longest body of a request, in bytes.
 const MAX_BODY: usize = 2 * 1024 * 1024;
@@ -400,6 +400,12 @@ impl Ask<'_> {
         }
     }
 
+    /// A text in the body that must be there.
+    fn needed(&self, name: &str) -> Result<&str, ApiError> {
+        self.text(name)?
+            .ok_or_else(|| ApiError::Unprocessable(format!("Invalid request.\n\n\"{name}\" wasn't supplied.")))
+    }
+
     /// The names of labels in the body: a list, or a list under `labels`, of texts or of objects with a name.
     fn labels(&self) -> Result<Vec<String>, ApiError> {
         let body = self.body.as_ref().map_err(Clone::clone)?;
@@ -668,6 +674,34 @@ fn in_repository<'a>(method: &str, repo: RepoName, rest: &[&str], ask: &'a Ask<'
                 }),
             )
         }
+        ("POST", ["git", "commits"]) => (
+            Op::CreateCommit,
+            Box::new(move |state, session| {
+                let commit = ask.commit(state)?;
+                let row = state.create_commit(session, &repo, &commit)?;
+                let found = state.world().repository(&repo.owner, &repo.name).ok_or(ApiError::NotFound)?;
+                Ok(Reply::new(201, ask.at(state).commit(found, &row)))
+            }),
+        ),
+        ("POST", ["git", "refs"]) => (
+            Op::CreateRef,
+            Box::new(move |state, session| {
+                let (name, sha) = (ask.needed("ref")?, ask.needed("sha")?);
+                state.create_ref(session, &repo, name, sha)?;
+                ask.one_ref(state, &repo, name, 201)
+            }),
+        ),
+        ("PATCH", ["git", "refs", name @ ..]) if !name.is_empty() => {
+            let name = format!("refs/{}", name.join("/"));
+            (
+                Op::UpdateRef,
+                Box::new(move |state, session| {
+                    let force = ask.object()?.get("force").and_then(Value::as_bool).unwrap_or_default();
+                    state.update_ref(session, &repo, &name, ask.needed("sha")?, force)?;
+                    ask.one_ref(state, &repo, &name, 200)
+                }),
+            )
+        }
         ("GET", ["collaborators", login, "permission"]) => {
             let login = (*login).to_owned();
             (
@@ -702,6 +736,25 @@ impl Ask<'_> {
     fn one_label(&self, state: &State, repo: &RepoName, label: &RepoLabel, status: u16) -> Result<Reply, ApiError> {
         let found = state.world().repository(&repo.owner, &repo.name).ok_or(ApiError::NotFound)?;
         Ok(Reply::new(status, self.at(state).label(found, label)))
+    }
+
+    fn one_ref(&self, state: &State, repo: &RepoName, name: &str, status: u16) -> Result<Reply, ApiError> {
+        let found = state.world().repository(&repo.owner, &repo.name).ok_or(ApiError::NotFound)?;
+        let oid = found.target(name).ok_or(ApiError::NotFound)?;
+        Ok(Reply::new(status, self.at(state).git_ref(found, name, oid)))
+    }
+
+    /// The commit that the body describes. What it leaves out is the caller's and of now.
+    fn commit(&self, state: &State) -> Result<NewCommit, ApiError> {
+        let body = self.object()?;
+        let at = |who: &str| body.get(who)?.get("date")?.as_str()?.parse::<DateTime<Utc>>().ok();
+        let parents = body.get("parents").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        Ok(NewCommit {
+            message: self.needed("message")?.to_owned(),
+            tree: self.needed("tree")?.to_owned(),
+            parent: parents.first().and_then(Value::as_str).map(str::to_owned),
+            at: at("committer").or_else(|| at("author")).unwrap_or(state.now),
+        })
     }
 
     fn some_labels(&self, state: &State, repo: &RepoName, labels: &[RepoLabel]) -> Result<Reply, ApiError> {

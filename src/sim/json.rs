@@ -4,6 +4,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
 use super::error::ApiError;
+use super::git::CommitRow;
 use super::state::Rate;
 use super::world::{CommentRow, Item, REACTIONS, Reaction, RepoLabel, Repository, Run, User, World, node_id};
 use crate::core::facts::Permission;
@@ -323,6 +324,41 @@ impl Addresses<'_> {
             },
             "repository": repository,
             "head_repository": repository,
+        })
+    }
+
+    /// A ref.
+    pub(super) fn git_ref(&self, repo: &Repository, name: &str, oid: &str) -> Value {
+        let url = format!("{}/git", self.repo_url(repo));
+        json!({
+            "ref": name,
+            "node_id": node_id(&format!("REF_{name}"), repo.id),
+            "url": format!("{url}/{name}"),
+            "object": { "sha": oid, "type": "commit", "url": format!("{url}/commits/{oid}") },
+        })
+    }
+
+    /// A commit of the git database.
+    pub(super) fn commit(&self, repo: &Repository, row: &CommitRow) -> Value {
+        let url = format!("{}/git", self.repo_url(repo));
+        let page = |oid: &str| format!("{}/{}/commit/{oid}", self.web, repo.full_name());
+        let person = json!({ "name": "run-guard", "email": "noreply@run-guard.invalid", "date": time(row.at) });
+        let parents = row.parents.iter();
+        json!({
+            "sha": row.oid,
+            "node_id": node_id(&format!("C_{}", row.oid), repo.id),
+            "url": format!("{url}/commits/{}", row.oid),
+            "html_url": page(&row.oid),
+            "author": person,
+            "committer": person,
+            "message": row.message,
+            "tree": { "sha": row.tree, "url": format!("{url}/trees/{}", row.tree) },
+            "parents": parents
+                .map(|oid| json!({ "sha": oid, "url": format!("{url}/commits/{oid}"), "html_url": page(oid) }))
+                .collect::<Vec<_>>(),
+            "verification": {
+                "verified": false, "reason": "unsigned", "signature": null, "payload": null, "verified_at": null,
+            },
         })
     }
 

@@ -6,6 +6,7 @@
 
 mod error;
 mod fault;
+mod git;
 #[cfg(feature = "serve")]
 mod graphql;
 #[cfg(feature = "serve")]
@@ -23,6 +24,7 @@ mod world;
 
 pub use error::{ApiError, Code, FieldError};
 pub use fault::{CallInfo, Fault, Op, Planned};
+pub use git::CommitRow;
 pub use state::{Answer, Caller, Grants, Rate, Session, State, Token, TokenKind, TokenSpec, Write};
 pub use world::{
     Access, CommentRow, FileContent, Item, ItemSpec, LabelEventRow, Reaction, RepoLabel, Repository, Run, Scope, User,

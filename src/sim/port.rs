@@ -11,12 +11,16 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::error::ApiError;
 use super::fault::{CallInfo, Fault, Op};
 use super::state::{Answer, Session, State};
-use super::world::{CommentRow, FileContent, Item, LabelEventRow, RepoLabel, Repository, TreeEntry, World, node_id};
+use super::world::{
+    Access, CommentRow, FileContent, Item, LabelEventRow, RepoLabel, Repository, Scope, TreeEntry, World, node_id,
+};
+use crate::core::claim::REF_PREFIX;
 use crate::core::facts::{Comment, Fact, LabelEvent, Permission, RepositoryState, ResourceState, RunState};
 use crate::core::identity::Actor;
 use crate::core::policy::POLICY_PATH;
 use crate::ports::{
-    FactsQuery, FactsReply, GitHub, Label, LabelPage, PolicyRead, PortError, Probe, Probed, ReactTo, RepoName,
+    FactsQuery, FactsReply, FoundRefs, GitHub, Label, LabelPage, Listing, NewCommit, PolicyRead, PortError, Probe,
+    Probed, ReactTo, RefPage, RepoName, WindowPage,
 };
 
 /// How many of the newest comments the facts hold.
@@ -25,6 +29,8 @@ pub const COMMENTS: usize = 50;
 pub const LABEL_EVENTS: usize = 30;
 /// How many labels a page holds.
 pub const LABEL_PAGE: usize = 100;
+/// How many refs a page holds.
+pub const REF_PAGE: usize = 100;
 /// How long to wait after a secondary limit that does not say, in seconds: GitHub's documentation asks for a minute.
 const UNSAID_WAIT: i64 = 60;
 
@@ -141,12 +147,50 @@ fn probed(world: &World, session: &Session, repo: &Repository, probe: &Probe) ->
         Probe::Nothing => Ok(Probed::Nothing),
         Probe::Labels(_) if !world.may_read_labels(&session.caller, repo) => Err(session.caller.refused()),
         Probe::Labels(names) => Ok(Probed::Labels(by_name(repo, names))),
+        Probe::Refs(prefix) => {
+            allow_contents(world, session, repo)?;
+            let RefPage { refs, next } = ref_page(repo, prefix, None);
+            Ok(Probed::Refs(FoundRefs { refs, more: next.is_some(), tree: repo.default_tree() }))
+        }
+        Probe::Ref(name) => {
+            allow_contents(world, session, repo)?;
+            let refs = repo.git_ref(name).into_iter().collect();
+            Ok(Probed::Refs(FoundRefs { refs, more: false, tree: repo.default_tree() }))
+        }
     }
 }
 
-fn page(repo: &Repository, after: Option<&str>) -> LabelPage {
-    let (labels, next) = repo.newest_labels(LABEL_PAGE, after);
-    LabelPage { labels: labels.into_iter().map(label).collect(), next }
+fn allow_contents(world: &World, session: &Session, repo: &Repository) -> Result<(), ApiError> {
+    world.allow(&session.caller, repo, Scope::Contents, Access::Read, Permission::Read)
+}
+
+fn ref_page(repo: &Repository, prefix: &str, after: Option<&str>) -> RefPage {
+    let mut all = repo.refs_below(prefix);
+    all.retain(|(name, _)| after.is_none_or(|after| name.as_str() > after));
+    let more = all.len() > REF_PAGE;
+    all.truncate(REF_PAGE);
+    let next = all.last().filter(|_| more).map(|(name, _)| name.clone());
+    RefPage { refs: all.iter().filter_map(|(name, _)| repo.git_ref(name)).collect(), next }
+}
+
+fn page(
+    world: &World,
+    session: &Session,
+    repo: &Repository,
+    listing: Listing,
+    after: Option<&str>,
+) -> Result<WindowPage, ApiError> {
+    match listing {
+        Listing::Labels if !world.may_read_labels(&session.caller, repo) => Err(session.caller.refused()),
+        Listing::Labels => {
+            let (labels, next) = repo.newest_labels(LABEL_PAGE, after);
+            Ok(WindowPage::Labels(LabelPage { labels: labels.into_iter().map(label).collect(), next }))
+        }
+        Listing::Refs => {
+            allow_contents(world, session, repo)?;
+            Ok(WindowPage::Refs(ref_page(repo, REF_PREFIX, after)))
+        }
+    }
 }
 
 /// An account as GraphQL shows it.
@@ -228,9 +272,9 @@ impl GitHub for InProcess {
                     resource: query.number.map_or(Fact::Unasked, |_| Fact::Unknown(why.clone())),
                     claims: match query.claims {
                         Probe::Nothing => Fact::Known(Probed::Nothing),
-                        Probe::Labels(_) => Fact::Unknown(why.clone()),
+                        Probe::Labels(_) | Probe::Refs(_) | Probe::Ref(_) => Fact::Unknown(why.clone()),
                     },
-                    window: if query.window { Fact::Unknown(why) } else { Fact::Unasked },
+                    window: query.window.map_or(Fact::Unasked, |_| Fact::Unknown(why)),
                 });
             };
             let resource = query.number.map_or(Fact::Unasked, |number| match world.item(caller, &query.repo, number) {
@@ -238,8 +282,6 @@ impl GitHub for InProcess {
                 Err(ApiError::NotFound | ApiError::Deleted) => Fact::Known(None),
                 Err(error) => words(&error),
             });
-            let readable = world.may_read_labels(caller, repo);
-            let refused = caller.refused();
             Ok(FactsReply {
                 viewer,
                 policy: policy(world, session, repo),
@@ -249,22 +291,26 @@ impl GitHub for InProcess {
                     Ok(found) => Fact::Known(found),
                     Err(error) => words(&error),
                 },
-                window: match (query.window, readable) {
-                    (false, _) => Fact::Unasked,
-                    (true, true) => Fact::Known(page(repo, None)),
-                    (true, false) => words(&refused),
+                window: match query.window.map(|listing| page(world, session, repo, listing, None)) {
+                    None => Fact::Unasked,
+                    Some(Ok(page)) => Fact::Known(page),
+                    Some(Err(error)) => words(&error),
                 },
             })
         })
         .await
     }
 
-    async fn labels_page(&self, repo: &RepoName, after: Option<&str>) -> Result<LabelPage, PortError> {
+    async fn window_page(
+        &self,
+        repo: &RepoName,
+        listing: Listing,
+        after: Option<&str>,
+    ) -> Result<WindowPage, PortError> {
         let result = self.graphql(|state, session| {
-            Ok(match state.view(session).with_labels(&session.caller, repo) {
-                Ok(repo) => Ok(page(repo, after)),
-                Err(error) => Err(error),
-            })
+            let world = state.view(session);
+            let found = world.visible(&session.caller, repo);
+            Ok(found.and_then(|repo| page(world, session, repo, listing, after)))
         });
         part(repo, result.await?)
     }
@@ -330,6 +376,27 @@ impl GitHub for InProcess {
     async fn describe_label(&self, repo: &RepoName, name: &str, description: &str) -> Result<(), PortError> {
         self.call(Op::UpdateLabel, "PATCH", format!("/repos/{repo}/labels/{name}"), |state, session| {
             state.update_label(session, repo, name, None, None, Some(description)).map(drop)
+        })
+        .await
+    }
+
+    async fn create_commit(&self, repo: &RepoName, commit: &NewCommit) -> Result<String, PortError> {
+        self.call(Op::CreateCommit, "POST", format!("/repos/{repo}/git/commits"), |state, session| {
+            state.create_commit(session, repo, commit).map(|row| row.oid)
+        })
+        .await
+    }
+
+    async fn create_ref(&self, repo: &RepoName, name: &str, oid: &str) -> Result<(), PortError> {
+        self.call(Op::CreateRef, "POST", format!("/repos/{repo}/git/refs"), |state, session| {
+            state.create_ref(session, repo, name, oid)
+        })
+        .await
+    }
+
+    async fn forward_ref(&self, repo: &RepoName, name: &str, oid: &str) -> Result<(), PortError> {
+        self.call(Op::UpdateRef, "PATCH", format!("/repos/{repo}/git/{name}"), |state, session| {
+            state.update_ref(session, repo, name, oid, false)
         })
         .await
     }
@@ -416,7 +483,7 @@ mod tests {
 
     fn query(labels: &[&str]) -> FactsQuery {
         let labels = labels.iter().map(|&l| l.to_owned()).collect();
-        FactsQuery { repo: name(), number: Some(731), claims: Probe::Labels(labels), window: true }
+        FactsQuery { repo: name(), number: Some(731), claims: Probe::Labels(labels), window: Some(Listing::Labels) }
     }
 
     #[test]
@@ -533,14 +600,20 @@ mod tests {
         }
         let (state, face) = faces(start);
         let first = run(face("full").facts(&query(&[]))).unwrap().window;
-        let first = first.known().unwrap().clone();
+        let labels = |page: WindowPage| match page {
+            WindowPage::Labels(page) => page,
+            WindowPage::Refs(_) => panic!("no labels"),
+        };
+        let after =
+            |cursor: &str| labels(run(face("full").window_page(&name(), Listing::Labels, Some(cursor))).unwrap());
+        let first = labels(first.known().unwrap().clone());
         assert_eq!((first.labels.len(), first.labels[0].name.as_str()), (LABEL_PAGE, "l249"));
         let next = first.next.unwrap();
         // The label at the cursor goes; the page after it is the same.
         assert!(state.borrow_mut().remove_label(REPO, "l150"));
-        let second = run(face("full").labels_page(&name(), Some(&next))).unwrap();
+        let second = after(&next);
         assert_eq!(second.labels[0].name, "l149");
-        let third = run(face("full").labels_page(&name(), second.next.as_deref())).unwrap();
+        let third = after(&second.next.unwrap());
         assert_eq!(
             (third.labels.len(), third.labels.last().unwrap().name.as_str(), third.next),
             (51, "security", None)

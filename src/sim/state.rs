@@ -931,7 +931,7 @@ impl State {
     }
 
     /// The repository's present name, where the session may change things of this scope.
-    fn writable(&self, session: &Session, repo: &RepoName, scope: Scope) -> Result<String, ApiError> {
+    pub(super) fn writable(&self, session: &Session, repo: &RepoName, scope: Scope) -> Result<String, ApiError> {
         let found = self.world.visible(&session.caller, repo)?;
         self.world.allow(&session.caller, found, scope, Access::Write, Permission::Write)?;
         Ok(found.full_name())
@@ -950,7 +950,7 @@ impl State {
     }
 
     /// Carries a write out, or nothing of it, and logs it.
-    fn commit<T>(
+    pub(super) fn commit<T>(
         &mut self,
         session: &Session,
         full: &str,
@@ -1002,7 +1002,7 @@ impl State {
 
 /// Numbers for new things.
 #[derive(Clone, Debug)]
-struct Ids(u64);
+pub(super) struct Ids(u64);
 
 impl Ids {
     const fn fresh(&mut self) -> u64 {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 
 use super::error::ApiError;
+use super::git::CommitRow;
 use super::state::{Caller, TokenKind};
 use crate::core::facts::Permission;
 use crate::core::identity::{ActorKind, bare_login};
@@ -118,6 +119,10 @@ pub struct Repository {
     pub comments: BTreeMap<u64, CommentRow>,
     /// Workflow runs by id.
     pub runs: BTreeMap<u64, Run>,
+    /// Commits that were made through the API or built, by id; the tip of the default branch is not among them.
+    pub commits: BTreeMap<String, CommitRow>,
+    /// What each ref but the default branch points to, by full name.
+    pub refs: BTreeMap<String, String>,
 }
 
 /// A label of a repository.
@@ -377,6 +382,8 @@ impl Repository {
             deleted: BTreeSet::new(),
             comments: BTreeMap::new(),
             runs: BTreeMap::new(),
+            commits: BTreeMap::new(),
+            refs: BTreeMap::new(),
         }
     }
 

@@ -220,7 +220,7 @@ fn mistakes_are_shown_where_they_are() {
         ("on:\n  issues: labelled", Some((2, 11)), "did you mean `labeled`?"),
         ("on:\n  issue_comment:\n    - deleted", Some((3, 7)), "what is gone asks for nothing"),
         ("on:", Some((1, 4)), "names no event"),
-        ("ledger: check-run", Some((1, 9)), "labels only, not in `check-run`"),
+        ("ledger: check-run", Some((1, 9)), "labels or refs, not in `check-run`"),
         ("ledger: lable", Some((1, 9)), "did you mean `label`?"),
         ("version: 2", Some((1, 10)), "reads version 1"),
         ("trigger-labels: [Stop]\nblocking-labels: [stop]", Some((2, 18)), "nothing can start"),

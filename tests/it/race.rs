@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use chrono::{DateTime, TimeDelta};
-use run_guard::core::claim::{ClaimState, Handle, LedgerKind, Record};
+use run_guard::core::claim::{ClaimState, Handle, LedgerKind, REF_PREFIX, Record, parse_commit_message};
 use run_guard::core::facts::Permission;
 use run_guard::sim::http::Server;
 use run_guard::sim::{ItemSpec, Op, State, TokenSpec};
@@ -165,12 +165,10 @@ fn one_winner(all: &[Checked]) -> &Checked {
     winner
 }
 
-const LEDGERS: [LedgerKind; 1] = [LedgerKind::Label];
-
 #[tokio::test]
 async fn of_many_at_once_one_proceeds_and_the_rest_name_it() {
     let (processes, rounds) = size();
-    for ledger in LEDGERS {
+    for ledger in LedgerKind::ALL {
         for _ in 0..rounds {
             let race = Race::new(ledger, processes).await;
             let all = race.all_at_once((0..processes).map(|n| FIRST_RUN + n)).await;
@@ -194,12 +192,12 @@ async fn of_many_at_once_one_proceeds_and_the_rest_name_it() {
 #[tokio::test]
 async fn a_winner_that_is_killed_is_followed_by_one_other() {
     let (processes, rounds) = size();
-    for ledger in LEDGERS {
+    for ledger in LedgerKind::ALL {
         for _ in 0..rounds {
             let race = Race::new(ledger, processes).await;
             let mut winner = race.check(FIRST_RUN).stdout(Stdio::null()).spawn().unwrap();
             // Until the creation was asked for: the claim then stands, or the process is gone before it could be.
-            while !race.server.state().calls().iter().any(|call| call.op == Op::CreateLabel) {
+            while !race.server.state().calls().iter().any(|call| call.op == creation(ledger)) {
                 tokio::task::yield_now().await;
             }
             winner.kill().await.unwrap();
@@ -218,12 +216,23 @@ async fn a_winner_that_is_killed_is_followed_by_one_other() {
     }
 }
 
+/// The request whose answer decides a race.
+const fn creation(ledger: LedgerKind) -> Op {
+    match ledger {
+        LedgerKind::Label => Op::CreateLabel,
+        LedgerKind::Ref => Op::CreateRef,
+    }
+}
+
 /// The runs whose claims carry an outcome.
 fn settled_by(server: &Server) -> BTreeSet<u64> {
     let state = server.state();
-    let records = state.labels(REPO).into_iter().filter(|label| label.name.starts_with("rg:"));
-    records
-        .map(|label| Record::decode(label.description.as_deref().unwrap()).unwrap())
+    let labels = state.labels(REPO).into_iter().filter(|label| label.name.starts_with("rg:"));
+    let of_labels = labels.map(|label| Record::decode(label.description.as_deref().unwrap()).unwrap());
+    let refs = state.refs(REPO, REF_PREFIX).into_iter();
+    let of_refs = refs.map(|found| parse_commit_message(&found.message.unwrap()).unwrap().1);
+    of_labels
+        .chain(of_refs)
         .filter(|record| matches!(record.state, ClaimState::Settled(_)))
         .map(|record| record.owner.run)
         .collect()

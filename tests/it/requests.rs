@@ -16,7 +16,7 @@ const REPO: &str = "acme/app";
 const RUN: u64 = 8_812_345;
 /// Looked for in everything that is captured.
 const TOKEN: &str = "ghs_canary0123456789abcdefghijklmnop";
-const GRANTS: &str = "actions: read, contents: read, issues: write, pull-requests: read";
+const GRANTS: &str = "actions: read, contents: write, issues: write, pull-requests: read";
 const POLICY: &str = "\
 max-runs-per-hour: 50
 tasks:
@@ -178,6 +178,46 @@ async fn each_path_takes_its_requests_whatever_the_number_of_comments() {
         assert_eq!(reason, "already-done");
         assert_eq!(requests(&server).len(), 2, "{comments} comments: already done");
     }
+}
+
+#[tokio::test]
+async fn the_ref_ledger_takes_one_request_more_to_accept() {
+    let server = start_server(github(10)).await;
+    let ledger = ["--ledger", "ref"];
+    let agent = json!({"login": "claude[bot]", "type": "Bot", "id": 209_825_114});
+    let (_, reason, _) = Step::new(&server, &payload("labeled", &agent)).check(&ledger).await;
+    assert_eq!(reason, "loop-self");
+    assert_eq!(requests(&server), [Op::Graphql], "a skip on facts");
+
+    let (verdict, _, value) = Step::new(&server, &payload("opened", &alice())).check(&ledger).await;
+    assert_eq!(verdict, "proceed");
+    let mut accept = requests(&server);
+    accept.sort();
+    let mut expected = [Op::Graphql, Op::Permission, Op::CreateCommit, Op::CreateRef];
+    expected.sort();
+    assert_eq!(accept, expected, "an accept, with a person's permission");
+
+    // The facts are older than the claim, so this run tries to create what is there already.
+    server.state().plan(Planned::next(Op::Graphql, Fault::Stale(2)));
+    let (_, reason, _) = Step::new(&server, &payload("labeled", &alice())).of_run(RUN + 1, 1).check(&ledger).await;
+    assert_eq!(reason, "in-progress");
+    assert_eq!(requests(&server).len(), 5, "a lost race");
+
+    let step = Step::new(&server, &payload("opened", &alice()));
+    step.ends(&["finish", "--claim", value["claim"].as_str().unwrap(), "--step-outcome", "success"]).await;
+    let finish = requests(&server);
+    assert_eq!(finish, [Op::Graphql, Op::CreateCommit, Op::UpdateRef, Op::AddLabels]);
+    let (_, reason, _) = Step::new(&server, &payload("opened", &alice())).of_run(RUN + 1, 1).check(&ledger).await;
+    assert_eq!(reason, "already-done");
+    assert_eq!(requests(&server).len(), 2);
+
+    // A ledger that only the policy names is known after the first read.
+    server.state().set_file(REPO, ".github/run-guard.yml", "ledger: ref");
+    let mut other = payload("opened", &alice());
+    other["issue"]["number"] = json!(731);
+    let (_, reason, _) = Step::new(&server, &other).of_run(RUN + 1, 1).check(&[]).await;
+    assert_eq!(reason, "already-done");
+    assert_eq!(requests(&server).len(), 3);
 }
 
 #[tokio::test]

@@ -308,7 +308,7 @@ impl<'d> Reader<'d> {
         let ons = [("stop", OnError::Stop), ("proceed", OnError::Proceed), ("skip", OnError::Skip)];
         let usual = Inputs::default();
         Ok(Inputs {
-            ledger: keys.map("ledger", |f| f.word(&[("label", LedgerKind::Label)]))?,
+            ledger: keys.map("ledger", |f| f.word(&LedgerKind::ALL.map(|kind| (kind.as_str(), kind))))?,
             anyone: keys.flag("anyone")?,
             paused: keys.flag("paused")?,
             on_error: keys.map("on-error", |f| f.word(&ons))?.unwrap_or(usual.on_error),

@@ -2,7 +2,9 @@
 
 use run_guard::core::facts::{Comment, Fact, LabelEvent, RepositoryState, ResourceState};
 use run_guard::core::identity::{Actor, ActorKind};
-use run_guard::ports::{FactsQuery, FactsReply, GitHub as _, LabelPage, PolicyRead, PortError, Probe, Probed};
+use run_guard::ports::{
+    FactsQuery, FactsReply, GitHub as _, LabelPage, PolicyRead, PortError, Probe, Probed, WindowPage,
+};
 use serde_json::{Value, json};
 
 use super::server::{Does, TOKEN, with_server};
@@ -160,14 +162,14 @@ fn a_whole_answer_is_known_in_all_parts() {
             url: "https://github.com/acme/app/issues/731".to_owned(),
         })),
         claims: Fact::Known(Probed::Labels([("rg:investigate:0123456789ab:1".to_owned(), claim)].into())),
-        window: Fact::Known(LabelPage { labels: vec![label("bug", "")], next: None }),
+        window: Fact::Known(WindowPage::Labels(LabelPage { labels: vec![label("bug", "")], next: None })),
     };
     assert_eq!(got, want);
 }
 
 #[test]
 fn what_is_not_asked_is_unasked() {
-    let query = FactsQuery { repo: repo(), number: None, claims: Probe::Nothing, window: false };
+    let query = FactsQuery { repo: repo(), number: None, claims: Probe::Nothing, window: None };
     let got = ask(&query, &answer()).unwrap();
     assert_eq!(got.resource, Fact::Unasked);
     assert_eq!(got.window, Fact::Unasked);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use run_guard::github::Client;
-use run_guard::ports::{GitHub as _, PortError, Probe, ReactTo};
+use run_guard::ports::{GitHub as _, Listing, PortError, Probe, ReactTo};
 use serde_json::json;
 
 use super::server::{DATE, Does, TOKEN, block_on, client, with_server, with_server_and_patience};
@@ -13,7 +13,7 @@ use super::{label, repo, time, whole_query};
 /// Every method, by name; `true` for those that write.
 const METHODS: &[(&str, bool)] = &[
     ("facts", false),
-    ("labels_page", false),
+    ("window_page", false),
     ("probe", false),
     ("permission", false),
     ("run", false),
@@ -31,7 +31,7 @@ async fn call(client: &Client, method: &str) -> Result<String, PortError> {
     let name = "rg:a:b:1".to_owned();
     match method {
         "facts" => client.facts(&whole_query()).await.map(|v| format!("{v:?}")),
-        "labels_page" => client.labels_page(&repo(), Some("x")).await.map(|v| format!("{v:?}")),
+        "window_page" => client.window_page(&repo(), Listing::Labels, Some("x")).await.map(|v| format!("{v:?}")),
         "probe" => client.probe(&repo(), &Probe::Labels(vec![name])).await.map(|v| format!("{v:?}")),
         "permission" => client.permission(&repo(), "mona").await.map(|v| format!("{v:?}")),
         "run" => client.run(&repo(), 5).await.map(|v| format!("{v:?}")),
@@ -214,7 +214,7 @@ fn graphql_rate_limits_and_refusals_come_with_a_200() {
         (json!({}), "malformed"),
         (json!({ "data": [] }), "malformed"),
     ];
-    for method in ["facts", "labels_page", "probe"] {
+    for method in ["facts", "window_page", "probe"] {
         let does = Does::json(200, &limited).with("x-ratelimit-remaining", "0").with("x-ratelimit-reset", "1796041800");
         let (result, _) = with_server(vec![does], async |client| call(client, method).await);
         let Err(PortError::RateLimited { retry_at, .. }) = result else { panic!("{method}: {result:?}") };
@@ -229,7 +229,7 @@ fn graphql_rate_limits_and_refusals_come_with_a_200() {
             "data": { "repository": null },
             "errors": [{ "type": kind_of, "path": ["repository"], "message": format!("no, {TOKEN}") }],
         });
-        for method in ["labels_page", "probe"] {
+        for method in ["window_page", "probe"] {
             let (result, _) = with_server(vec![Does::json(200, &body)], async |client| call(client, method).await);
             assert_eq!(kind(&result), want, "{method}: {result:?}");
             assert!(!all_text(&result).contains(TOKEN));

@@ -6,7 +6,7 @@ mod requests;
 mod server;
 
 use chrono::{DateTime, Utc};
-use run_guard::ports::{FactsQuery, Label, Probe, RepoName};
+use run_guard::ports::{FactsQuery, Label, Listing, Probe, RepoName};
 
 fn repo() -> RepoName {
     RepoName::parse("acme/app").unwrap()
@@ -29,6 +29,6 @@ fn whole_query() -> FactsQuery {
             "rg:investigate:0123456789ab:1".to_owned(),
             "run-guard:investigate:done".to_owned(),
         ]),
-        window: true,
+        window: Some(Listing::Labels),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use run_guard::core::facts::{Permission, RunState};
-use run_guard::ports::{GitHub as _, LabelPage, PortError, Probe, Probed, ReactTo};
+use run_guard::ports::{GitHub as _, LabelPage, Listing, PortError, Probe, Probed, ReactTo, WindowPage};
 use serde_json::{Value, json};
 
 use super::server::{Does, Sent, TOKEN, with_server};
@@ -40,12 +40,13 @@ fn reads() {
         [&json!({ "data": {} }), &page, &page, &named, &permission, &run, &one].map(|body| Does::json(200, body));
     let ((), sent) = with_server(does.to_vec(), async |client| {
         client.facts(&whole_query()).await.unwrap();
-        let first = client.labels_page(&repo(), None).await.unwrap();
-        let next = client.labels_page(&repo(), Some("Y3Vyc29y")).await.unwrap();
+        let first = client.window_page(&repo(), Listing::Labels, None).await.unwrap();
+        let next = client.window_page(&repo(), Listing::Labels, Some("Y3Vyc29y")).await.unwrap();
         assert_eq!(first, next);
         let mut newest = label("rg:a:b:1", "");
         newest.created_at = Some(time("2026-11-30T10:00:00Z"));
-        assert_eq!(first, LabelPage { labels: vec![newest], next: Some("Y3Vyc29y".to_owned()) });
+        let page = LabelPage { labels: vec![newest], next: Some("Y3Vyc29y".to_owned()) };
+        assert_eq!(first, WindowPage::Labels(page));
         let asked = ["rg:a:b:1".to_owned(), "none".to_owned()];
         assert_eq!(
             client.probe(&repo(), &Probe::Labels(asked.to_vec())).await.unwrap(),
@@ -168,7 +169,7 @@ fn an_enterprise_server_has_its_paths() {
         let client = super::server::client(&format!("{address}/api/v3/"), std::time::Duration::from_secs(20));
         let error = client.describe_label(&repo(), "x", "y").await.unwrap_err();
         assert_eq!(error.to_string(), "GitHub answered 404 \"{}\" to PATCH /repos/acme/app/labels/x");
-        client.labels_page(&repo(), None).await.unwrap_err();
+        client.window_page(&repo(), Listing::Labels, None).await.unwrap_err();
     });
     let paths: Vec<&str> = sent.iter().map(|s| s.path.as_str()).collect();
     assert_eq!(paths, ["/api/v3/repos/acme/app/labels/x", "/api/graphql"]);

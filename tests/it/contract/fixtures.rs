@@ -251,6 +251,13 @@ fn before(scenario: &str, state: &mut State, full: &str) {
             }
             0
         }
+        "git-refs" => {
+            let (first, second) = (format!("{:040}", 1), format!("{:040}", 2));
+            state.add_commit(full, &first, None, "first");
+            state.add_commit(full, &second, None, "second");
+            state.edit_repo(full, |repo| repo.commits.get_mut(&first).unwrap().parents.push(second));
+            0
+        }
         "paginate-issues" => 13,
         _ => 0,
     };
@@ -315,7 +322,9 @@ async fn the_embedded_github_answers_as_the_real_one_did() {
         "GET /repos/{owner}/{repo}/issues",
         "GET /repos/{owner}/{repo}/labels",
         "GET /repos/{owner}/{repo}/labels/{name}",
+        "PATCH /repos/{owner}/{repo}/git/refs/{ref}",
         "PATCH /repos/{owner}/{repo}/labels/{name}",
+        "POST /repos/{owner}/{repo}/git/refs",
         "POST /repos/{owner}/{repo}/issues",
         "POST /repos/{owner}/{repo}/issues/{issue_number}/labels",
         "POST /repos/{owner}/{repo}/labels",

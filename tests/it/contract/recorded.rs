@@ -11,12 +11,15 @@ use super::{Deviation, Finding};
 use crate::tools::{left_out, tool};
 
 /// What the suite must have exercised; without these the pass would say little.
-const MUST_BE_SEEN: [&str; 9] = [
+const MUST_BE_SEEN: [&str; 12] = [
     "GET /repos/{owner}/{repo}/actions/runs/{run_id}",
     "GET /repos/{owner}/{repo}/collaborators/{username}/permission",
     "GET /repos/{owner}/{repo}/labels/{name}",
+    "PATCH /repos/{owner}/{repo}/git/refs/{ref}",
     "PATCH /repos/{owner}/{repo}/labels/{name}",
     "POST /graphql",
+    "POST /repos/{owner}/{repo}/git/commits",
+    "POST /repos/{owner}/{repo}/git/refs",
     "POST /repos/{owner}/{repo}/issues/{issue_number}/comments",
     "POST /repos/{owner}/{repo}/issues/{issue_number}/labels",
     "POST /repos/{owner}/{repo}/issues/{issue_number}/reactions",

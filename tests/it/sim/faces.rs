@@ -5,13 +5,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use run_guard::github::{Client, Hosts, Token};
-use run_guard::ports::{self, FactsQuery, GitHub, Label, PortError, ReactTo, RepoName};
+use run_guard::ports::{self, FactsQuery, GitHub, Label, Listing, PortError, ReactTo, RepoName};
 use run_guard::sim::port::InProcess;
 use run_guard::sim::{Fault, FileContent, Planned};
 
 use super::*;
 use crate::support::start_server;
 
+/// A commit on top of the default branch.
+const CHILD: &str = "cccccccccccccccccccccccccccccccccccccccc";
 const POLICY: &str = ".github/run-guard.yml";
 
 /// One request of the port.
@@ -20,6 +22,12 @@ enum Ask {
     Facts { number: Option<u64>, labels: &'static [&'static str], window: bool },
     LabelsPage { after: Option<String> },
     Probe(&'static [&'static str]),
+    RefsBelow(&'static str),
+    RefNamed(&'static str),
+    RefsPage { after: Option<&'static str> },
+    CreateCommit { message: &'static str, parent: Option<String>, tree: Option<String> },
+    CreateRef(&'static str, String),
+    ForwardRef(&'static str, String),
     Permission(&'static str),
     Run(u64),
     CreateLabel(String, String),
@@ -39,6 +47,7 @@ fn owned(names: &[&str]) -> Vec<String> {
 fn asks(state: &State, repo: &str) -> Vec<Ask> {
     use Ask::*;
     let comment = comment_on(state, repo, 731);
+    let head = state.repo(repo).and_then(|found| found.head_sha.clone()).unwrap_or_default();
     let cursor = state.labels(repo).first().map(|label| label.cursor());
     let mut asks = vec![
         Facts { number: Some(731), labels: &["security", "SECURITY", "none"], window: true },
@@ -49,6 +58,24 @@ fn asks(state: &State, repo: &str) -> Vec<Ask> {
         LabelsPage { after: None },
         LabelsPage { after: cursor },
         Probe(&["security", "Security", "none"]),
+        RefsBelow("refs/run-guard/0123456789ab/"),
+        RefNamed("refs/run-guard/0123456789ab/1"),
+        CreateCommit { message: "rg1", parent: None, tree: None },
+        CreateCommit { message: "rg1", parent: Some(head.clone()), tree: None },
+        CreateCommit { message: "rg1", parent: Some("f".repeat(40)), tree: None },
+        CreateCommit { message: "rg1", parent: None, tree: Some("f".repeat(40)) },
+        CreateRef("refs/run-guard/0123456789ab/1", head.clone()),
+        CreateRef("refs/run-guard/0123456789ab/1", head.clone()),
+        CreateRef("refs/run-guard/0123456789ab/2", "f".repeat(40)),
+        CreateRef("run-guard", head.clone()),
+        ForwardRef("refs/run-guard/0123456789ab/1", head.clone()),
+        ForwardRef("refs/run-guard/0123456789ab/1", CHILD.to_owned()),
+        ForwardRef("refs/run-guard/0123456789ab/1", head.clone()),
+        ForwardRef("refs/run-guard/0123456789ab/3", head),
+        RefsBelow("refs/run-guard/0123456789ab/"),
+        RefNamed("refs/run-guard/0123456789ab/1"),
+        RefsPage { after: None },
+        RefsPage { after: Some("refs/run-guard/0123456789ab/1") },
         Run(RUN),
         Run(9),
         CreateLabel("rg:a:1".to_owned(), "first".to_owned()),
@@ -100,11 +127,31 @@ async fn give<G: GitHub>(github: &G, repo: &RepoName, ask: &Ask) -> Result<Strin
     match ask {
         Ask::Facts { number, labels, window } => {
             let claims = if labels.is_empty() { ports::Probe::Nothing } else { ports::Probe::Labels(owned(labels)) };
-            let query = FactsQuery { repo: repo.clone(), number: *number, claims, window: *window };
+            let query =
+                FactsQuery { repo: repo.clone(), number: *number, claims, window: window.then_some(Listing::Labels) };
             github.facts(&query).await.map(told)
         }
-        Ask::LabelsPage { after } => github.labels_page(repo, after.as_deref()).await.map(told),
+        Ask::LabelsPage { after } => github.window_page(repo, Listing::Labels, after.as_deref()).await.map(told),
         Ask::Probe(names) => github.probe(repo, &ports::Probe::Labels(owned(names))).await.map(told),
+        Ask::RefsBelow(prefix) => github.probe(repo, &ports::Probe::Refs((*prefix).to_owned())).await.map(told),
+        Ask::RefNamed(name) => github.probe(repo, &ports::Probe::Ref((*name).to_owned())).await.map(told),
+        Ask::RefsPage { after } => github.window_page(repo, Listing::Refs, *after).await.map(told),
+        Ask::CreateCommit { message, parent, tree } => {
+            let known = github.probe(repo, &ports::Probe::Ref("refs/heads/main".to_owned())).await;
+            let known = match known {
+                Ok(ports::Probed::Refs(found)) => found.tree,
+                _ => None,
+            };
+            let commit = ports::NewCommit {
+                message: (*message).to_owned(),
+                tree: tree.clone().or(known).unwrap_or_default(),
+                parent: parent.clone(),
+                at: "2026-03-02T09:00:00Z".parse().unwrap(),
+            };
+            github.create_commit(repo, &commit).await.map(told)
+        }
+        Ask::CreateRef(name, oid) => github.create_ref(repo, name, oid).await.map(told),
+        Ask::ForwardRef(name, oid) => github.forward_ref(repo, name, oid).await.map(told),
         Ask::Permission(login) => github.permission(repo, login).await.map(told),
         Ask::Run(id) => github.run(repo, *id).await.map(told),
         Ask::CreateLabel(name, description) => {
@@ -167,6 +214,8 @@ async fn compare(what: &str, state: State, token: &str, repo: &str, fault: Optio
 fn with_deleted() -> State {
     let mut state = github();
     for full in [REPO, VAULT] {
+        let head = state.repo(full).unwrap().head_sha.clone();
+        state.add_commit(full, CHILD, head.as_deref(), "on top");
         state.open_issue(full, ItemSpec::new("alice", "Gone").number(10));
         state.delete_issue(full, 10);
     }
