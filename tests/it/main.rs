@@ -16,6 +16,7 @@ mod config;
 mod contract;
 mod core;
 mod e2e;
+mod model;
 mod output;
 mod race;
 mod requests;
