@@ -254,6 +254,10 @@ impl<G: GitHub, C: Clock, L: Ledger> Session<'_, G, C, L> {
         loop {
             next = match next {
                 Next::Create => {
+                    // What was read is too old to be acted upon, and a sweep may have freed the number since.
+                    if self.world.clock.now() > self.deadline {
+                        return Err(Box::new(undecided(number, "the deadline has passed", last)));
+                    }
                     let answer = match self.ledger.create(self.repo, &self.key, number, &record, highest).await {
                         Ok(Created::Made(made)) => {
                             thing = made;
