@@ -17,5 +17,6 @@ pub mod lease;
 pub mod marker;
 pub mod policy;
 pub mod rerun;
+pub mod sweep;
 pub mod text;
 pub mod trigger;
