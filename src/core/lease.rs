@@ -41,7 +41,7 @@ pub enum Next {
 }
 
 /// One claim on its way, from the plan to the answer whose it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Acquire {
     owner: Owner,
     creates: u8,

@@ -17,6 +17,7 @@ mod contract;
 mod core;
 mod e2e;
 mod ledger;
+mod model;
 mod output;
 mod race;
 mod requests;

@@ -23,25 +23,25 @@ use serde_json::{Map, Value, json};
 /// A case as it stands in the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Case {
-    pub(super) name: String,
+pub(crate) struct Case {
+    pub(crate) name: String,
     /// The situation, as a patch of the plain one.
     #[serde(default = "nothing")]
-    pub(super) when: Value,
+    pub(crate) when: Value,
     /// What must follow.
-    pub(super) expect: String,
+    pub(crate) expect: String,
     /// Words that the sentence must hold.
     #[serde(default)]
-    pub(super) says: Vec<String>,
+    pub(crate) says: Vec<String>,
     /// Links that the evidence must hold.
     #[serde(default)]
-    pub(super) links: Vec<String>,
+    pub(crate) links: Vec<String>,
     /// When asking again makes sense.
     #[serde(default)]
-    pub(super) retry_at: Option<String>,
+    pub(crate) retry_at: Option<String>,
     /// Variations: what must follow if this differs too.
     #[serde(default)]
-    pub(super) but: Vec<Variation>,
+    pub(crate) but: Vec<Variation>,
 }
 
 fn nothing() -> Value {
@@ -51,18 +51,18 @@ fn nothing() -> Value {
 /// A case that differs from another in little.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Variation {
+pub(crate) struct Variation {
     #[serde(rename = "if")]
-    pub(super) change: Value,
-    pub(super) expect: String,
+    pub(crate) change: Value,
+    pub(crate) expect: String,
     #[serde(default)]
-    pub(super) says: Vec<String>,
+    pub(crate) says: Vec<String>,
 }
 
 /// The situation.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Situation {
+pub(crate) struct Situation {
     now: String,
     event: String,
     action: String,
@@ -131,17 +131,17 @@ struct PolicyCase {
 }
 
 /// What everything is about, built from a situation.
-pub(super) struct Built {
-    pub(super) trigger: Trigger,
-    pub(super) task: Task,
-    pub(super) key: Key,
-    pub(super) policy: Policy,
-    pub(super) facts: Facts,
-    pub(super) now: DateTime<Utc>,
+pub(crate) struct Built {
+    pub(crate) trigger: Trigger,
+    pub(crate) task: Task,
+    pub(crate) key: Key,
+    pub(crate) policy: Policy,
+    pub(crate) facts: Facts,
+    pub(crate) now: DateTime<Utc>,
 }
 
 impl Built {
-    pub(super) fn context(&self) -> Context<'_> {
+    pub(crate) fn context(&self) -> Context<'_> {
         Context {
             trigger: &self.trigger,
             task: &self.task,
@@ -153,13 +153,13 @@ impl Built {
         }
     }
 
-    pub(super) fn decide(&self) -> Decision {
+    pub(crate) fn decide(&self) -> Decision {
         decide(&self.context())
     }
 }
 
 /// The plain situation.
-pub(super) fn plain() -> Value {
+pub(crate) fn plain() -> Value {
     json!({
         "now": "15:00", "event": "issues", "action": "opened", "sender": "alice", "author": "alice",
         "title": "The login form hangs", "body": "It hangs after a wrong password.",
@@ -177,7 +177,7 @@ pub(super) fn plain() -> Value {
 }
 
 /// `patch` laid over `base`: maps are merged, everything else is replaced.
-pub(super) fn merged(base: &Value, patch: &Value) -> Value {
+pub(crate) fn merged(base: &Value, patch: &Value) -> Value {
     match (base, patch) {
         (Value::Object(base), Value::Object(patch)) => {
             let mut out: Map<String, Value> = base.clone();
@@ -192,7 +192,7 @@ pub(super) fn merged(base: &Value, patch: &Value) -> Value {
 }
 
 /// A time of the day on which the cases play, or a whole time.
-pub(super) fn time(text: &str) -> DateTime<Utc> {
+pub(crate) fn time(text: &str) -> DateTime<Utc> {
     let full = match text.len() {
         5 => format!("2026-11-30T{text}:00Z"),
         8 => format!("2026-11-30T{text}Z"),
@@ -217,7 +217,7 @@ fn payload_actor(value: &Value) -> Value {
 }
 
 /// A made-up account id that is the same for the same login.
-pub(super) fn id_of(login: &str) -> u64 {
+pub(crate) fn id_of(login: &str) -> u64 {
     login.bytes().map(u64::from).sum()
 }
 
@@ -230,7 +230,7 @@ fn actor(value: &Value) -> Option<Actor> {
 }
 
 impl Situation {
-    pub(super) fn read(value: &Value) -> Self {
+    pub(crate) fn read(value: &Value) -> Self {
         serde_json::from_value(value.clone()).unwrap_or_else(|e| panic!("{e} in {value}"))
     }
 
@@ -264,7 +264,7 @@ impl Situation {
     }
 
     /// Reads the payload, or says what is wrong with it.
-    pub(super) fn build(&self) -> Result<Built, Stop> {
+    pub(crate) fn build(&self) -> Result<Built, Stop> {
         let run = RunContext { run: self.run, attempt: self.attempt, triggering_actor: self.by.clone() };
         let trigger = Trigger::read(&self.event, &self.payload(), "GitHub.com", run)?;
         let task: Task = "investigate".parse().unwrap();
@@ -499,7 +499,7 @@ impl PolicyCase {
 }
 
 /// What follows, in one line: `VERDICT REASON`, `claim N CAUSE [for WISH] [over M] [near]`, or `ask QUESTION`.
-pub(super) fn outcome(decision: &Decision) -> String {
+pub(crate) fn outcome(decision: &Decision) -> String {
     match decision {
         Decision::Ask(question) => format!("ask {question:?}"),
         Decision::Stop { stop, .. } => format!("{} {}", stop.verdict, stop.reason),

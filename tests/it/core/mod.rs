@@ -1,6 +1,6 @@
 //! The pure core: cases as data, and properties.
 
-mod case;
+pub(crate) mod case;
 mod decide;
 mod execution;
 mod properties;
