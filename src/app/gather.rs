@@ -161,9 +161,7 @@ impl<'a, G: GitHub, C: Clock> Gathered<'a, G, C> {
                     self.facts.holder = state;
                 }
             }
-            Question::SecondRead(number) => {
-                self.facts.second_read = fact(self.ledger.read(self.repo, key, *number).await);
-            }
+            Question::SecondRead(number) => self.read_again(trigger, key, *number).await,
             Question::MoreWindow => self.more_window().await,
             Question::MarkerClaim { .. } => {
                 self.facts.marker_claim = match Marker::find(&trigger.text) {
@@ -177,6 +175,31 @@ impl<'a, G: GitHub, C: Clock> Gathered<'a, G, C> {
             }
         }
         self.note_time();
+    }
+
+    /// Reads one claim once more, by name, and with it the resource: what its owner wrote just before its end is
+    /// evidence that an earlier read may not show.
+    async fn read_again(&mut self, trigger: &Trigger, key: &Key, number: u32) {
+        let query = FactsQuery {
+            repo: self.repo.clone(),
+            number: trigger.resource.number(),
+            claims: self.ledger.probe_one(key, number),
+            window: None,
+        };
+        match self.world.github.facts(&query).await {
+            Ok(FactsReply { resource, claims, .. }) => {
+                self.facts.resource = resource;
+                self.facts.second_read = match claims {
+                    Fact::Known(probed) => match self.ledger.claims(key, &probed) {
+                        Ok(mut claims) => Fact::Known(claims.remove(&number)),
+                        Err(why) => Fact::Unknown(why),
+                    },
+                    Fact::Unknown(why) => Fact::Unknown(why),
+                    Fact::Unasked => Fact::Unknown("GitHub's answer did not hold it".to_owned()),
+                };
+            }
+            Err(error) => self.facts.second_read = Fact::Unknown(error.to_string()),
+        }
     }
 
     async fn more_window(&mut self) {

@@ -43,7 +43,8 @@ pub enum Question {
     /// The state of the workflow run with this id: into `own_run` if it is the run that asks, else into `holder`.
     HolderRun(u64),
     /// The claim with this number once more, by name, before it is taken over: into `second_read` as it is. `claims`
-    /// stays as it was, since the gate holds the two against each other.
+    /// stays as it was, since the gate holds the two against each other. The resource is read anew with it, since an
+    /// older answer may not show what the claim's owner wrote just before its end.
     SecondRead(u32),
     /// One more page of the claims in the budget window: `complete_since` moves back, or is `None` after the last page.
     MoreWindow,
