@@ -67,7 +67,7 @@ pub struct CheckArgs {
     /// Start nothing; feed it from a repository variable
     #[arg(long, value_name = "true|false", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub paused: Option<String>,
-    /// How long the command may take, such as `120s`
+    /// How long the command may take, such as `120s`; less than 9 minutes
     #[arg(long, value_name = "DURATION")]
     pub deadline: Option<String>,
     /// Decide and write nothing; with the address of an issue, pull request or comment: decide for that, as it is now
@@ -109,7 +109,7 @@ pub struct FinishArgs {
     /// failed-after-write, needs-review, superseded or withdrawn
     #[arg(long, value_name = "OUTCOME")]
     pub outcome: Option<String>,
-    /// How long the command may take, such as `120s`
+    /// How long the command may take, such as `120s`; less than 9 minutes
     #[arg(long, value_name = "DURATION")]
     pub deadline: Option<String>,
     /// How to print the result

@@ -263,6 +263,10 @@ impl<G: GitHub, C: Clock> Session<'_, G, C> {
         loop {
             next = match next {
                 Next::Create => {
+                    // What was read is too old to be acted upon, and a sweep may have freed the number since.
+                    if self.world.clock.now() > self.deadline {
+                        return Err(Box::new(undecided(number, "the deadline has passed", last)));
+                    }
                     let answer = match self.gathered.ledger.create(self.repo, &self.key, number, &record, highest).await
                     {
                         Ok(Created::Made(made)) => {

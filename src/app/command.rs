@@ -21,6 +21,7 @@ use crate::core::claim::{Handle, LedgerKind, Outcome};
 use crate::core::decision::{OnError, Reason, Stop};
 use crate::core::execution::{self, Execution};
 use crate::core::key::Task;
+use crate::core::sweep::OLDEST_READ;
 use crate::core::trigger::RunContext;
 use crate::github::Client;
 use crate::output::escape::{at_most, command_data, log_line, visible};
@@ -275,6 +276,12 @@ fn deadline(flag: Option<&str>, env: &Env) -> Result<TimeDelta, Usage> {
     match value(flag, env, "deadline") {
         None => Ok(DEADLINE),
         Some(text) => duration(text)
+            .and_then(|span| match span {
+                _ if span >= OLDEST_READ => {
+                    Err("it must be shorter than 9 min, the age up to which a read counts".to_owned())
+                }
+                span => Ok(span),
+            })
             .map_err(|why| Usage::new(format!("`--deadline` is `{}`: {why}", short(text)), "write one such as `120s`")),
     }
 }

@@ -379,3 +379,20 @@ async fn the_token_is_in_no_output_at_any_verbosity_and_no_failure() {
         assert!(!written.contains("ghs_canary"), "{written}");
     }
 }
+
+#[tokio::test]
+async fn nothing_is_claimed_on_reads_that_are_too_old() {
+    let server = start_server(github(0)).await;
+    let step = Step::new(&server, &payload("opened", &alice()));
+    let ended = step.ends(&["check", "--task", "investigate", "--deadline", "9m"]).await;
+    assert_eq!(ended.code, 2, "{}", ended.err);
+    assert!(ended.err.contains("shorter than 9 min"), "{}", ended.err);
+    assert_eq!(requests(&server), []);
+
+    let (verdict, reason, _) = step.check(&["--deadline", "0s"]).await;
+    assert_eq!((verdict.as_str(), reason.as_str()), ("defer", "ledger-unreachable"));
+    assert_eq!(claims(&server), [""; 0]);
+
+    let (verdict, ..) = step.check(&["--deadline", "8m"]).await;
+    assert_eq!(verdict, "proceed");
+}
