@@ -396,3 +396,24 @@ async fn nothing_is_claimed_on_reads_that_are_too_old() {
     let (verdict, ..) = step.check(&["--deadline", "8m"]).await;
     assert_eq!(verdict, "proceed");
 }
+
+#[tokio::test]
+async fn what_an_owner_wrote_last_is_seen_before_its_claim_is_taken_over() {
+    let server = start_server(github(0)).await;
+    let (verdict, ..) = Step::new(&server, &payload("opened", &alice())).check(&[]).await;
+    assert_eq!(verdict, "proceed");
+    {
+        let mut state = server.state();
+        state.remember();
+        state.add_user("claude[bot]", ActorKind::Bot);
+        state.comment(REPO, 731, "claude[bot]", "I have opened a pull request.").unwrap();
+        assert!(state.finish_run(REPO, RUN, "cancelled"));
+        state.now += TimeDelta::minutes(5);
+        // The first read was answered just before the agent wrote, and its run ended right after.
+        state.plan(Planned::next(Op::Graphql, Fault::Stale(1)));
+    }
+    requests(&server);
+    let (verdict, reason, _) = Step::new(&server, &payload("labeled", &alice())).of_run(RUN + 1, 1).check(&[]).await;
+    assert_eq!((verdict.as_str(), reason.as_str()), ("review", "previous-failed"));
+    assert_eq!(requests(&server).len(), 4, "facts, permission, the owner's run, and both once more");
+}

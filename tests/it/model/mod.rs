@@ -1,6 +1,7 @@
 //! The protocol of claims, explored whole: every order of steps, crashes, lost and late answers and old reads within
 //! the bounds. `docs/lease.md` says what is assumed.
 
+mod election;
 mod gate;
 mod protocol;
 mod rules;
