@@ -6,10 +6,11 @@ use crate::core::decision::{Reason, Stop};
 
 /// Before the claim is made: whether the ledger has a place for it.
 pub fn judge(plan: &ClaimPlan) -> Judgement {
-    if plan.number > MAX_CLAIM_NUMBER {
+    // The last number is kept for a sweep, without which a full key would stay full.
+    if plan.number >= MAX_CLAIM_NUMBER {
         return Judgement::stop(
             Reason::LedgerFull,
-            format!("the key has {} claims; no more than {MAX_CLAIM_NUMBER} are made", plan.number.saturating_sub(1)),
+            format!("the key has {} claims, and no more are made before it has been swept", plan.number.saturating_sub(1)),
         );
     }
     Judgement::pass(format!("claim {} is free", plan.number))
