@@ -130,6 +130,13 @@ pub struct SimulateArgs {
     #[cfg(feature = "serve")]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub serve: Option<std::net::SocketAddr>,
+    /// Run it under so many seeds, each of which interleaves the runs in another way and lets faults strike; tells the
+    /// first under which a promise does not hold
+    #[arg(long, value_name = "N")]
+    pub seeds: Option<u64>,
+    /// The first seed; without `--seeds`, tells the story of this one
+    #[arg(long, value_name = "SEED")]
+    pub seed: Option<u64>,
     /// How to print the result
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: Format,

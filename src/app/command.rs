@@ -453,7 +453,11 @@ pub async fn run_simulate(args: &crate::cli::SimulateArgs, color: bool) -> Resul
     if let Some(address) = args.serve {
         return serve(address, &args.files).await;
     }
-    Ok(super::simulate::command(&args.files, args.format, color))
+    Ok(match (args.seeds, args.seed) {
+        (None, None) => super::simulate::command(&args.files, args.format, color),
+        (None, Some(seed)) => super::simulate::one_seed(&args.files, seed, args.format, color),
+        (Some(seeds), first) => super::simulate::seeds(&args.files, first.unwrap_or(0), seeds, color),
+    })
 }
 
 #[cfg(feature = "serve")]

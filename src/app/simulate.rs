@@ -2,12 +2,14 @@
 //! stand-in for the agent, and the real `finish`.
 
 mod act;
+mod chaos;
 mod judge;
 #[cfg(feature = "serve")]
 pub mod serve;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -22,22 +24,25 @@ use super::command::Printed;
 use super::finish::{FinishInput, StepOutcome, finish};
 use super::report::{CheckReport, FinishReport};
 use crate::cli::Format;
-use crate::core::claim::{Cause, Nonce, Record, label_name};
-use crate::core::decision::Verdict;
+use crate::core::claim::{Cause, Nonce};
+use crate::core::decision::{Reason, Verdict};
 use crate::core::execution::{AgentResult, Execution};
+use crate::core::facts::Permission;
 use crate::core::key::{Key, Task};
 use crate::core::trigger::RunContext;
 use crate::output::terminal::Style;
 use crate::output::timeline;
 use crate::ports::{Clock, RepoName};
-use crate::sim::State;
 use crate::sim::port::{Hook, InProcess};
 use crate::sim::scenario::{
     Act, Agent, AgentEnd, AgentSays, Delivery, Expected, GUARD_TOKEN, Reference, Scenario, Step,
 };
 use crate::sim::schedule::{Order, Scheduler, TooManyTurns};
 use crate::sim::webhook::{Event, Webhook};
+use crate::sim::{CallInfo, Fault, State};
 
+use chaos::Chaos;
+pub use chaos::Counts;
 use judge::Judge;
 
 /// The story that runs where no file is named, and its name.
@@ -55,6 +60,9 @@ const BUILT_IN_TOKEN: &str = "github-actions[bot]";
 
 /// The id of the first run; later ones count up.
 const FIRST_RUN: u64 = 8_812_345;
+
+/// After how long GitHub ends every job.
+const LONGEST_JOB: TimeDelta = TimeDelta::hours(7);
 
 /// How long `finish` may take.
 const FINISH_DEADLINE: TimeDelta = TimeDelta::seconds(60);
@@ -146,6 +154,8 @@ pub struct RunStory {
     pub finish: Option<FinishReport>,
     /// How the agent of this run behaves.
     says: AgentSays,
+    /// Whether its agent has written something.
+    wrote: bool,
 }
 
 impl RunStory {
@@ -207,6 +217,8 @@ struct Book {
     /// The runs that were cancelled.
     cancelled: BTreeMap<usize, Rc<Cell<bool>>>,
     failures: Vec<Failure>,
+    /// The events that came to workflows, each once, with the step that they are of.
+    came: Vec<(Event, usize)>,
 }
 
 struct Engine {
@@ -214,6 +226,8 @@ struct Engine {
     clock: Scheduler,
     state: Rc<RefCell<State>>,
     book: RefCell<Book>,
+    /// What a seed makes of it; none in a scenario that runs as it is written.
+    chaos: Option<RefCell<Chaos>>,
 }
 
 /// Runs a scenario to its end.
@@ -222,26 +236,172 @@ struct Engine {
 ///
 /// It does not come to an end.
 pub fn run(scenario: &Scenario, order: Order) -> Result<Story, TooManyTurns> {
-    let (state, comments) = scenario.github();
-    let clock = Scheduler::new(scenario.start, order);
-    let groups = scenario.timeline.iter().map(|step| Group {
-        what: format!("the step on line {}", step.line),
-        expected: step.expect.clone(),
-        runs: Vec::new(),
-    });
-    let book = Book { comments, groups: groups.collect(), ..Book::default() };
-    let engine = Rc::new(Engine {
-        scenario: scenario.clone(),
-        clock: clock.clone(),
-        state: Rc::new(RefCell::new(state)),
-        book: RefCell::new(book),
-    });
-    clock.spawn("the timeline", Rc::clone(&engine).drive());
-    clock.run(MOST_TURNS)?;
+    let engine = Engine::new(scenario, order, None);
+    engine.clock.spawn("the timeline", Rc::clone(&engine).drive());
+    engine.clock.run(MOST_TURNS)?;
     Ok(engine.story())
 }
 
+/// Runs a scenario under a seed: see [`chaos`]. Its failures are the promises that did not hold, not the scenario's own
+/// expectations, which are about what happens when nothing goes wrong.
+///
+/// # Errors
+///
+/// It does not come to an end.
+pub fn run_seed(scenario: &Scenario, seed: u64) -> Result<(Story, Counts), TooManyTurns> {
+    let engine = Engine::new(scenario, Order::Seed(seed), Some(Chaos::new(seed)));
+    engine.clock.spawn("the timeline", Rc::clone(&engine).drive());
+    engine.clock.run(MOST_TURNS)?;
+    engine.come_to_rest()?;
+    let counts = engine.chaos.as_ref().map(|chaos| chaos.borrow().counts).unwrap_or_default();
+    let mut story = engine.story();
+    let nowhere = story.failures.iter().filter(|failure| failure.line == 0).cloned();
+    (story.failures, story.held) = (nowhere.collect(), 0);
+    Ok((story, counts))
+}
+
+/// Runs a scenario under many seeds, from the first one on, until a promise does not hold; in words.
+pub fn explore(scenario: &Scenario, first: u64, seeds: u64) -> Explored {
+    let mut explored = Explored { seeds: 0, counts: Counts::default(), broken: None };
+    for seed in (0..seeds).map(|n| first.wrapping_add(n)) {
+        explored.seeds += 1;
+        match run_seed(scenario, seed) {
+            Ok((story, counts)) => {
+                explored.counts.add(&counts);
+                if !story.holds() {
+                    explored.broken = Some((seed, Ok(Box::new(story))));
+                    break;
+                }
+            }
+            Err(endless) => {
+                explored.broken = Some((seed, Err(endless)));
+                break;
+            }
+        }
+    }
+    explored
+}
+
+/// What many seeds showed.
+#[derive(Debug)]
+pub struct Explored {
+    /// How many were run.
+    pub seeds: u64,
+    /// What happened in all of them.
+    pub counts: Counts,
+    /// The first seed under which a promise did not hold, with its story.
+    pub broken: Option<(u64, Result<Box<Story>, TooManyTurns>)>,
+}
+
 impl Engine {
+    /// The stage before the first step.
+    fn new(scenario: &Scenario, order: Order, chaos: Option<Chaos>) -> Rc<Self> {
+        let (mut state, comments) = scenario.github();
+        let clock = Scheduler::new(scenario.start, order);
+        if chaos.is_some() {
+            state.oldest_read = Some(chaos::OLDEST_READ);
+        }
+        let groups = scenario.timeline.iter().map(|step| Group {
+            what: format!("the step on line {}", step.line),
+            expected: step.expect.clone(),
+            runs: Vec::new(),
+        });
+        let book = Book { comments, groups: groups.collect(), ..Book::default() };
+        Rc::new(Self {
+            scenario: scenario.clone(),
+            clock,
+            state: Rc::new(RefCell::new(state)),
+            book: RefCell::new(book),
+            chaos: chaos.map(RefCell::new),
+        })
+    }
+
+    /// What the seed says, if there is one.
+    fn dice<T>(&self, ask: impl FnOnce(&mut Chaos) -> T) -> Option<T> {
+        self.chaos.as_ref().map(|chaos| ask(&mut chaos.borrow_mut()))
+    }
+
+    /// Lets faults stop and GitHub end every run, and brings every event once more, twice over: what was wanted is then
+    /// done, or a person is asked to look.
+    fn come_to_rest(self: &Rc<Self>) -> Result<(), TooManyTurns> {
+        self.dice(|chaos| chaos.strikes = false);
+        for round in 0..3 {
+            let engine = Rc::clone(self);
+            self.clock.spawn("the end", async move {
+                engine.clock.sleep_until(engine.clock.now() + LONGEST_JOB).await;
+                engine.end_all_runs();
+                // Runs that ended just now are not taken over yet.
+                engine.clock.sleep_until(engine.clock.now() + TimeDelta::minutes(5)).await;
+                let came = engine.book.borrow().came.clone();
+                for (event, group) in came {
+                    let entry = engine.enter("GitHub", format!("delivers {} once more", event.in_words()), None);
+                    engine.arrive(&event, group, entry, &AgentSays::default());
+                    engine.clock.sleep_until(engine.clock.now() + TimeDelta::hours(1)).await;
+                }
+            });
+            let first = self.book.borrow().runs.len();
+            self.clock.run(MOST_TURNS)?;
+            if round == 2 {
+                self.at_rest(first);
+            }
+        }
+        Ok(())
+    }
+
+    fn end_all_runs(&self) {
+        let runs: Vec<u64> = self.book.borrow().runs.iter().map(|run| run.id).collect();
+        for id in runs.into_iter().filter(|id| !self.has_ended(*id)) {
+            self.github(|state| state.finish_run(&self.scenario.repository, id, "cancelled"));
+        }
+        self.book.borrow_mut().at_work.clear();
+    }
+
+    /// Nothing is left undone without a person being told: what the runs since `first` say.
+    fn at_rest(&self, first: usize) {
+        let book = self.book.borrow();
+        let mut wrong = Vec::new();
+        let mut reviews = 0;
+        for run in book.runs.iter().skip(first) {
+            let Some(report) = &run.report else {
+                wrong.push(format!("run {} came to no verdict though nothing went wrong", run.id));
+                continue;
+            };
+            let reason = report.reason;
+            let settled = matches!(report.verdict, Verdict::Skip | Verdict::Review)
+                && !matches!(reason, Some(Reason::InProgress | Reason::LostRace));
+            // What GitHub's payload or the policy settles for good, whatever struck before.
+            let put_off_by_policy = matches!(
+                reason,
+                Some(
+                    Reason::BudgetHour
+                        | Reason::BudgetDay
+                        | Reason::BudgetCost
+                        | Reason::Paused
+                        | Reason::BadPayload
+                        | Reason::MissingNumber
+                        | Reason::AmbiguousResource
+                        | Reason::PolicyInvalid
+                        | Reason::ResourceMissing
+                        | Reason::ResourceMoved
+                )
+            );
+            reviews += u64::from(report.verdict == Verdict::Review);
+            if !settled && !put_off_by_policy {
+                wrong.push(format!(
+                    "long after the last fault, {} is {}: {}",
+                    run.event.in_words(),
+                    run.in_words(),
+                    report.message
+                ));
+            }
+        }
+        drop(book);
+        self.dice(|chaos| chaos.counts.reviews += reviews);
+        for words in wrong {
+            self.trouble(0, "work that is done, or a person who is asked", words);
+        }
+    }
+
     /// GitHub at the present time.
     fn github<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.borrow_mut();
@@ -319,7 +479,7 @@ impl Engine {
         if how.never {
             return;
         }
-        let times = if how.twice { 2 } else { 1 };
+        let times = if how.twice || self.dice(Chaos::twice) == Some(true) { 2 } else { 1 };
         for event in events {
             for _ in 0..times {
                 match how.late {
@@ -346,6 +506,12 @@ impl Engine {
 
     /// Starts the runs that an event starts.
     fn arrive(self: &Rc<Self>, event: &Event, group: usize, entry: usize, says: &AgentSays) {
+        {
+            let mut book = self.book.borrow_mut();
+            if self.chaos.is_some() && !book.came.iter().any(|(came, _)| came == event) {
+                book.came.push((event.clone(), group));
+            }
+        }
         for (place, workflow) in self.scenario.workflows.iter().enumerate() {
             if !workflow.wants(&event.name, &event.action) {
                 continue;
@@ -393,6 +559,7 @@ impl Engine {
             cause: None,
             finish: None,
             says: says.clone(),
+            wrote: false,
         });
         if let Some(entry) = book.entries.get_mut(entry) {
             entry.runs.push(place);
@@ -402,12 +569,49 @@ impl Engine {
         }
         book.cancelled.insert(place, Rc::clone(&cancelled));
         let job = Box::pin(Rc::clone(self).job(place, actor));
+        drop(book);
         self.clock.spawn(format!("run {id}"), Cancellable { cancelled, job });
+        if let Some(after) = self.dice(Chaos::rerun).flatten() {
+            self.run_again_later(place, after);
+        }
+    }
+
+    /// A person with write permission runs it again after a while, if it has ended by then.
+    fn run_again_later(self: &Rc<Self>, place: usize, after: TimeDelta) {
+        let person = self.scenario.people.iter().find(|(_, permission)| *permission >= Permission::Write);
+        let Some((person, _)) = person.cloned() else { return };
+        let (engine, at) = (Rc::clone(self), self.clock.now() + after);
+        self.clock.spawn(format!("a re-run by {person}"), async move {
+            engine.clock.sleep_until(at).await;
+            let repo = engine.scenario.repository.clone();
+            let newest = {
+                let book = engine.book.borrow();
+                let Some(first) = book.runs.get(place) else { return };
+                book.runs.iter().rev().find(|run| run.id == first.id).cloned()
+            };
+            let Some(run) = newest else { return };
+            if !engine.has_ended(run.id) {
+                return;
+            }
+            let attempt = engine.github(|state| state.rerun(&repo, run.id, &person)).unwrap_or(run.attempt + 1);
+            let entry = engine.enter(&person, format!("re-runs run {}", run.id), None);
+            engine.begin(&run.event, run.workflow, run.id, attempt, usize::MAX, entry, &run.says, person);
+        });
+    }
+
+    fn has_ended(&self, run: u64) -> bool {
+        let state = self.state.borrow();
+        let found = state.repo(&self.scenario.repository).and_then(|repo| repo.runs.get(&run));
+        found.is_some_and(|found| found.status == "completed")
     }
 
     /// A person re-runs a run of an earlier step.
     fn rerun(self: &Rc<Self>, place: usize, step: &Step, reference: &Reference) {
         let Some(run) = self.run_of(step, reference) else { return };
+        if self.chaos.is_some() && !self.has_ended(run.id) {
+            // GitHub runs nothing again that still runs, and under a seed anything may still run.
+            return;
+        }
         let attempt = self.github(|state| state.rerun(&self.scenario.repository, run.id, &step.by));
         let attempt = attempt.unwrap_or(run.attempt + 1);
         let entry = self.enter(&step.by, format!("re-runs run {}", run.id), None);
@@ -464,17 +668,47 @@ impl Engine {
     }
 
     /// GitHub as one run's token sees it, where every request is a turn.
-    fn face(&self) -> InProcess {
-        let (clock, state) = (self.clock.clone(), Rc::clone(&self.state));
-        let hook: Hook = Rc::new(move |_| {
-            let (clock, state) = (clock.clone(), Rc::clone(&state));
+    fn face(self: &Rc<Self>, place: usize) -> InProcess {
+        let engine = Rc::downgrade(self);
+        let hook: Hook = Rc::new(move |call| {
+            let (engine, call) = (engine.clone(), call.clone());
             Box::pin(async move {
-                clock.turn().await;
-                state.borrow_mut().now = clock.now();
-                None
+                let engine = engine.upgrade()?;
+                engine.clock.turn().await;
+                engine.state.borrow_mut().now = engine.clock.now();
+                engine.strike(place, &call)
             })
         });
         InProcess::new(Rc::clone(&self.state), GUARD_TOKEN).with_hook(hook)
+    }
+
+    /// What strikes a request of a run under this seed. A run that dies is ended by GitHub a while later.
+    fn strike(self: &Rc<Self>, place: usize, call: &CallInfo) -> Option<Fault> {
+        let run = self.book.borrow().runs.get(place).map(|run| (run.id, run.attempt))?;
+        let repo = &self.scenario.repository;
+        if let Some(words) = chaos::foreign_write(&self.state.borrow(), repo, call, run) {
+            self.trouble(0, "a claim is written by its owner only", words);
+        }
+        let fault = self.dice(|chaos| chaos.fault(call))??;
+        self.enter("GitHub", format!("strikes run {} at {call}: {fault:?}", run.0), None);
+        if matches!(fault, Fault::Crash { .. }) {
+            let at = self.clock.now() + self.dice(Chaos::noticed).unwrap_or_default();
+            let engine = Rc::clone(self);
+            self.book.borrow_mut().at_work.retain(|agent| agent.run != place);
+            self.clock.spawn(format!("the end of run {}", run.0), async move {
+                engine.clock.sleep_until(at).await;
+                let dead = engine.book.borrow().runs.get(place).cloned();
+                let still = dead.filter(|dead| {
+                    let state = engine.state.borrow();
+                    let found = state.repo(&engine.scenario.repository).and_then(|repo| repo.runs.get(&dead.id));
+                    found.is_some_and(|found| found.attempt == dead.attempt && found.status != "completed")
+                });
+                if let Some(dead) = still {
+                    engine.conclude(&dead, "failure");
+                }
+            });
+        }
+        Some(fault)
     }
 
     /// The job of one run: guard, agent, finish.
@@ -482,7 +716,7 @@ impl Engine {
         let Some(run) = self.book.borrow().runs.get(place).cloned() else { return };
         let Some(input) = self.input(&run, actor) else { return };
         let Some(workflow) = self.scenario.workflows.get(run.workflow) else { return };
-        let github = self.face();
+        let github = self.face(place);
         let nonce = Nonce::from_bits(run.id.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(run.attempt));
         let world = World { github: &github, clock: &self.clock, nonce };
         let report = check(&world, &input).await;
@@ -492,12 +726,17 @@ impl Engine {
             return;
         }
         let agent = workflow.agent.with(&run.says);
+        let agent = self.dice(|chaos| chaos.agent(agent.clone())).unwrap_or(agent);
         self.goes_to_work(place, &run, &report, &agent);
         if agent.ends == AgentEnd::Never {
             return;
         }
         self.clock.sleep_until(self.clock.now() + agent.takes).await;
-        self.comment(&agent, &report);
+        if self.comment(&agent, &report)
+            && let Some(run) = self.book.borrow_mut().runs.get_mut(place)
+        {
+            run.wrote = true;
+        }
         if agent.ends == AgentEnd::Killed {
             self.conclude(&run, "cancelled");
             self.leaves_work(place, "is killed, and its job with it".to_owned(), None);
@@ -532,10 +771,8 @@ impl Engine {
 
     fn write_down(&self, place: usize, report: &CheckReport) {
         let cause = report.claim.as_ref().and_then(|claim| {
-            let name = label_name(claim.key.task(), &claim.key.digest(), claim.number);
             let state = self.state.borrow();
-            let text = state.label(&self.scenario.repository, &name)?.description.clone()?;
-            Record::decode(&text).ok().map(|record| record.cause)
+            state.claim_of(&self.scenario.repository, &claim.key, claim.number).map(|record| record.cause)
         });
         let mut book = self.book.borrow_mut();
         if let Some(run) = book.runs.get_mut(place) {
@@ -554,8 +791,9 @@ impl Engine {
         let Some(key) = &report.key else { return };
         let mut book = self.book.borrow_mut();
         let takeover = book.runs.get(place).is_some_and(|run| run.cause == Some(Cause::Takeover));
-        let other = book.at_work.iter().find(|other| other.key == *key && !(other.wedged && takeover));
-        let other = other.and_then(|other| book.runs.get(other.run)).map(|other| other.id);
+        let other = chaos::joins(&book.at_work, key, takeover);
+        let other = other.and_then(|other| book.runs.get(other)).map(|other| other.id);
+        let before = self.starts_of(&book, key, place);
         book.at_work.push(AtWork { run: place, key: key.clone(), wedged: agent.ends == AgentEnd::Never });
         drop(book);
         if let Some(other) = other {
@@ -565,6 +803,30 @@ impl Engine {
                 format!("run {} started one while that of run {other} was at work", run.id),
             );
         }
+        let claims = self.state.borrow().claims_of(&self.scenario.repository, key);
+        let number = report.fence.unwrap_or_default();
+        let wrong = self.dice(|chaos| chaos.starts(run, key, number, &claims, &before)).unwrap_or_default();
+        for words in wrong {
+            self.trouble(0, "an agent starts once for each piece of work", words);
+        }
+    }
+
+    /// The agents that were started for a key before the run at `place`.
+    fn starts_of(&self, book: &Book, key: &Key, place: usize) -> Vec<chaos::Start> {
+        if self.chaos.is_none() {
+            return Vec::new();
+        }
+        let of_key = |report: &&CheckReport| report.key.as_ref() == Some(key) && report.proceeds();
+        let runs = book
+            .runs
+            .iter()
+            .enumerate()
+            .filter(|(other, run)| *other != place && run.report.as_ref().as_ref().is_some_and(of_key));
+        runs.filter_map(|(_, run)| {
+            let claim = run.report.as_ref()?.fence?;
+            Some(chaos::Start { run: run.id, wrote: run.wrote, claim })
+        })
+        .collect()
     }
 
     fn leaves_work(&self, place: usize, words: String, settled: Option<FinishReport>) {
@@ -577,17 +839,17 @@ impl Engine {
         book.entries.push(Entry { at: self.clock.now(), what, runs: Vec::new() });
     }
 
-    /// The agent's comment, which is an event like any other.
-    fn comment(self: &Rc<Self>, agent: &Agent, report: &CheckReport) {
+    /// The agent's comment, which is an event like any other; whether it wrote one.
+    fn comment(self: &Rc<Self>, agent: &Agent, report: &CheckReport) -> bool {
         let resource = report.key.as_ref().map(crate::core::key::Key::resource);
-        let (Some(text), Some(resource)) = (&agent.comments, resource) else { return };
-        let Some(number) = resource.number() else { return };
+        let (Some(text), Some(resource)) = (&agent.comments, resource) else { return false };
+        let Some(number) = resource.number() else { return false };
         let repo = &self.scenario.repository;
         let event = self.github(|state| {
             let id = state.comment(repo, number, AGENT, text)?;
             Webhook::new(state, repo, AGENT)?.comment("created", id, json!({}))
         });
-        let Some(event) = event else { return };
+        let Some(event) = event else { return false };
         let entry =
             self.enter(AGENT, format!("comments on {}: “{}”", resource.in_words(), act::first_line(text)), None);
         let mut book = self.book.borrow_mut();
@@ -596,6 +858,7 @@ impl Engine {
         let group = book.groups.len() - 1;
         drop(book);
         self.deliver(&[event], group, entry, &Delivery::default(), &AgentSays::default());
+        true
     }
 
     // --- the end --------------------------------------------------------------------------------------------------
@@ -688,15 +951,68 @@ impl Future for Cancellable {
     }
 }
 
+/// `--seeds`: each scenario under many seeds, a line each; a promise that does not hold is told with its seed and the
+/// whole story.
+pub fn seeds(files: &[std::path::PathBuf], first: u64, seeds: u64, color: bool) -> Printed {
+    let mut printed = Printed::default();
+    for read in scenarios(files) {
+        let scenario = match read {
+            Ok(scenario) => scenario,
+            Err(error) => {
+                printed.err.push_str(&error);
+                printed.code = 1;
+                continue;
+            }
+        };
+        let explored = explore(&scenario, first, seeds);
+        let name = crate::output::escape::visible(&scenario.origin);
+        let Counts { starts, crashes, faults, takeovers, reruns, reviews } = explored.counts;
+        let counted = format!(
+            "{} seeds: {starts} agents started, {faults} faults, {crashes} of them crashes, {takeovers} claims taken over, \
+             {reruns} reruns, {reviews} reviews",
+            explored.seeds
+        );
+        let _ = match &explored.broken {
+            None => writeln!(printed.out, "holds  {name}  ({counted})"),
+            Some((seed, broken)) => {
+                printed.code = 1;
+                match broken {
+                    Ok(story) => printed.out.push_str(&timeline::story(story, Style { color, now: scenario.start })),
+                    Err(endless) => _ = writeln!(printed.out, "{endless}"),
+                }
+                writeln!(
+                    printed.out,
+                    "\nbroken  {name}  under seed {seed} ({counted})\n\nhint: `run-guard simulate {name} --seed {seed}` tells \
+                     the same story again"
+                )
+            }
+        };
+    }
+    printed
+}
+
 /// The command: runs each scenario. One is told as a timeline, several in a line each. It ends with 0 if every
 /// expectation of every one holds.
 pub fn command(files: &[std::path::PathBuf], format: Format, color: bool) -> Printed {
+    tell(files, format, color, |scenario| run(scenario, Order::Fair))
+}
+
+/// `--seed`: the story of each scenario under one seed.
+pub fn one_seed(files: &[std::path::PathBuf], seed: u64, format: Format, color: bool) -> Printed {
+    tell(files, format, color, |scenario| run_seed(scenario, seed).map(|(story, _)| story))
+}
+
+fn tell(
+    files: &[std::path::PathBuf],
+    format: Format,
+    color: bool,
+    run: impl Fn(&Scenario) -> Result<Story, TooManyTurns>,
+) -> Printed {
     let mut printed = Printed::default();
     let mut stories = Vec::new();
     for read in scenarios(files) {
-        let story = read.and_then(|scenario| {
-            run(&scenario, Order::Fair).map_err(|endless| format!("error: {}: {endless}\n", scenario.origin))
-        });
+        let story = read
+            .and_then(|scenario| run(&scenario).map_err(|endless| format!("error: {}: {endless}\n", scenario.origin)));
         match story {
             Ok(story) => {
                 if !story.holds() {

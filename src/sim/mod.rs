@@ -4,6 +4,7 @@
 //! the GitHub around it: its clock, tokens, rate limits, faults, and every write. [`port::InProcess`] and,
 //! behind loopback HTTP, `http` are two thin faces of it: neither checks a permission or a limit of its own.
 
+mod claims;
 mod error;
 mod fault;
 mod git;

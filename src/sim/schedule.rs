@@ -232,10 +232,16 @@ impl Drop for Wait {
 }
 
 /// A random sequence that stays the same in every version, so that a seed in a report can be replayed: `SplitMix64`.
-struct Dice(u64);
+#[derive(Clone, Debug)]
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    fn next(&mut self) -> u64 {
+    /// The sequence that a number starts.
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -230,12 +230,15 @@ pub struct State {
     pub content_per_minute: Option<usize>,
     /// How many earlier worlds are kept for stale reads.
     pub history_kept: usize,
+    /// No stale read is older than this; `None`: of any age that is kept.
+    pub oldest_read: Option<TimeDelta>,
     /// Faults that wait for their call. The first that fits is taken.
     pub faults: Vec<Planned>,
     /// GraphQL fields that are refused to everyone, each as `Type.field`.
     pub denied_fields: BTreeSet<String>,
     world: Arc<World>,
-    history: VecDeque<Arc<World>>,
+    /// Earlier worlds, each with when it was over.
+    history: VecDeque<(DateTime<Utc>, Arc<World>)>,
     tokens: BTreeMap<String, Token>,
     ids: Ids,
     calls: Vec<CallInfo>,
@@ -258,6 +261,7 @@ impl State {
             web: "https://github.com".to_owned(),
             content_per_minute: None,
             history_kept: 16,
+            oldest_read: None,
             faults: Vec::new(),
             denied_fields: BTreeSet::new(),
             world: Arc::new(World::default()),
@@ -671,8 +675,9 @@ impl State {
 
     /// The world as this session's reads see it.
     pub fn view(&self, session: &Session) -> &World {
-        let back = self.history.len().saturating_sub(session.stale);
-        if session.stale == 0 { &self.world } else { self.history.get(back).unwrap_or(&self.world) }
+        let old_enough = |over: DateTime<Utc>| self.oldest_read.is_none_or(|oldest| over + oldest >= self.now);
+        let back = self.history.iter().rev().take(session.stale).take_while(|(over, _)| old_enough(*over));
+        back.last().map_or(&self.world, |(_, world)| world)
     }
 
     /// Creates a repository label.
@@ -980,7 +985,7 @@ impl State {
     }
 
     fn push_history(&mut self, before: Arc<World>) {
-        self.history.push_back(before);
+        self.history.push_back((self.now, before));
         while self.history.len() > self.history_kept {
             self.history.pop_front();
         }

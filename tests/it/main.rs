@@ -21,6 +21,7 @@ mod model;
 mod output;
 mod race;
 mod requests;
+mod seeds;
 mod sim;
 mod simulate;
 mod support;

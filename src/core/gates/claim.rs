@@ -10,7 +10,10 @@ pub fn judge(plan: &ClaimPlan) -> Judgement {
     if plan.number >= MAX_CLAIM_NUMBER {
         return Judgement::stop(
             Reason::LedgerFull,
-            format!("the key has {} claims, and no more are made before it has been swept", plan.number.saturating_sub(1)),
+            format!(
+                "the key has {} claims, and no more are made before it has been swept",
+                plan.number.saturating_sub(1)
+            ),
         );
     }
     Judgement::pass(format!("claim {} is free", plan.number))

@@ -191,12 +191,28 @@ fn settled(cx: &Context<'_>, claims: &Claims, claim: &Claim, settlement: &Settle
     }
     let reason = match outcome {
         Outcome::Completed | Outcome::NoChange => Reason::AlreadyDone,
-        Outcome::FailedBeforeWrite => return retry(cx, claims, claim, Cause::Retry, &ended),
+        Outcome::FailedBeforeWrite => return failed_before_write(cx, claims, claim, settlement, &ended),
         Outcome::FailedAfterWrite | Outcome::NeedsReview | Outcome::Withdrawn | Outcome::Superseded => {
             Reason::PreviousFailed
         }
     };
     cx.with_claim_links(Stop::new(reason, ended), claim).into()
+}
+
+/// A claim whose owner saw nothing that its agent had written. It may have looked too early: what an agent writes last
+/// can show a while later. So it is looked for once more, some time after the end.
+fn failed_before_write(cx: &Context<'_>, claims: &Claims, claim: &Claim, settled: &Settlement, ended: &str) -> Next {
+    let next = retry(cx, claims, claim, Cause::Retry, ended);
+    if !matches!(next, Next::Yes(..)) {
+        return next;
+    }
+    if let Err(next) = looked_again(cx, claim.number, settled.at, ended) {
+        return *next;
+    }
+    match writes_between(cx, claim.record.opened_at, settled.at + cx.rules.settle_grace) {
+        Some((because, link)) => objection(cx, claim, format!("{ended}, but {because}"), link),
+        None => next,
+    }
 }
 
 /// One more try after a claim that left nothing behind.
@@ -256,22 +272,38 @@ fn open(cx: &Context<'_>, claims: &Claims, claim: &Claim) -> Next {
 /// The owner is over. Before the claim counts as abandoned it is read once more, by name, some time after its owner's
 /// end: an old read of a claim that was settled meanwhile must not start completed work again.
 fn over(cx: &Context<'_>, claims: &Claims, claim: &Claim, since: DateTime<Utc>, why: &str) -> Next {
+    match looked_again(cx, claim.number, since, why) {
+        Ok(()) => abandoned(cx, claims, claim, since, why).taking_over(claim),
+        Err(next) => *next,
+    }
+}
+
+/// Whether claim `n` and the resource were read once more, some time after `since`; else what comes first.
+fn looked_again(cx: &Context<'_>, n: u32, since: DateTime<Utc>, why: &str) -> Result<(), Box<Next>> {
     let settled_by = since + cx.rules.settle_grace;
     if cx.now < settled_by {
-        return Next::Ask(Question::WaitUntil(settled_by));
+        return Err(Box::new(Next::Ask(Question::WaitUntil(settled_by))));
     }
-    let n = claim.number;
-    match &cx.facts.second_read {
-        Fact::Known(Some(again)) if again.number() == n => abandoned(cx, claims, claim, since, why).taking_over(claim),
+    Err(Box::new(match &cx.facts.second_read {
+        Fact::Known(Some(again)) if again.number() == n => return Ok(()),
         Fact::Unasked | Fact::Known(Some(_)) => Next::Ask(Question::SecondRead(n)),
         Fact::Unknown(error) => Next::stop(
             Reason::LedgerUnreachable,
-            format!("claim {n} could not be read again before it is taken over: {error}"),
+            format!("claim {n} could not be read again before another takes its place: {error}"),
         ),
         Fact::Known(None) => Next::stop(
             Reason::PreviousFailed,
             format!("{why} and claim {n} has vanished while it was read; a vanished claim is never made again"),
         ),
+    }))
+}
+
+/// The work must not simply be tried again.
+fn objection(cx: &Context<'_>, claim: &Claim, message: String, link: Option<String>) -> Next {
+    let stop = cx.with_claim_links(Stop::new(Reason::PreviousFailed, message), claim);
+    match link {
+        Some(url) => stop.with_link("what it wrote", url).into(),
+        None => stop.into(),
     }
 }
 
@@ -283,14 +315,7 @@ fn abandoned(cx: &Context<'_>, claims: &Claims, claim: &Claim, since: DateTime<U
         return next;
     }
     match objection_to_retry(cx, claim) {
-        Some((because, link)) => {
-            let stop = Stop::new(Reason::PreviousFailed, format!("{why} and left claim {n} open; {because}"));
-            let stop = cx.with_claim_links(stop, claim);
-            match link {
-                Some(url) => stop.with_link("what it wrote", url).into(),
-                None => stop.into(),
-            }
-        }
+        Some((because, link)) => objection(cx, claim, format!("{why} and left claim {n} open; {because}"), link),
         None => {
             retry(cx, claims, claim, Cause::Takeover, &format!("{why} and left claim {n} open with nothing written"))
         }
@@ -306,16 +331,27 @@ fn objection_to_retry(cx: &Context<'_>, claim: &Claim) -> Option<(String, Option
     if let Some(effect) = cx.rules.may.iter().find(|e| !e.can_be_read_back()) {
         return plain(format!("the task may {}, which cannot be read back", effect.as_str()));
     }
+    // The process of a run that GitHub takes for over may have gone on, so nothing bounds when it wrote.
+    writes_between(cx, claim.record.opened_at, DateTime::<Utc>::MAX_UTC)
+}
+
+/// What shows that an agent wrote something between two times, or why that cannot be said, and the page that shows it.
+fn writes_between(cx: &Context<'_>, began: DateTime<Utc>, ended: DateTime<Utc>) -> Option<(String, Option<String>)> {
+    let plain = |because: String| Some((because, None));
     let Some(resource) = cx.facts.live() else {
         return plain("what it wrote cannot be read".to_owned());
     };
-    let began = claim.record.opened_at;
     let by_agent = |actor: Option<&Actor>| matches!(cx.who(actor), Who::SelfBot | Who::Agent);
-    let wrote = |c: &&Comment| by_agent(c.author.as_ref()) && c.updated_at >= began && !is_working_notice(&c.body);
+    let wrote = |c: &&Comment| {
+        let meanwhile = c.updated_at >= began && c.created_at <= ended;
+        by_agent(c.author.as_ref()) && meanwhile && !is_working_notice(&c.body)
+    };
     if let Some(comment) = resource.comments.iter().find(wrote) {
         return Some(("it had written a comment".to_owned(), Some(comment.url.clone())));
     }
-    if let Some(event) = resource.label_events.iter().find(|e| by_agent(e.actor.as_ref()) && e.at >= began) {
+    if let Some(event) =
+        resource.label_events.iter().find(|e| by_agent(e.actor.as_ref()) && (began..=ended).contains(&e.at))
+    {
         let did = if event.added { "put on" } else { "taken off" };
         return plain(format!("it had {did} the label {}", event.label));
     }

@@ -45,8 +45,8 @@ pub(super) struct Asked {
     pub(super) holder: Option<Run>,
     /// What a second read of the highest claim showed, once there was one.
     pub(super) second: Option<View>,
-    /// Whether the agent of the highest claim's owner is seen to have written something.
-    pub(super) wrote: bool,
+    /// When the agent of the highest claim's owner is seen to have written something.
+    pub(super) wrote: Option<Tick>,
     /// Since when the item carries the label that says done.
     pub(super) labelled: Option<Tick>,
 }
@@ -153,8 +153,8 @@ fn built(model: &Protocol, asked: &Asked) -> Built {
         }
         None => {}
     }
-    if asked.wrote {
-        let comment = json!({ "id": 1, "by": "claude[bot]", "at": stamp(asked.now) });
+    if let Some(at) = asked.wrote {
+        let comment = json!({ "id": 1, "by": "claude[bot]", "at": stamp(at) });
         patch["issue"]["comments"] = json!([comment]);
     }
     if let Some(at) = asked.labelled {

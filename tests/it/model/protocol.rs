@@ -319,7 +319,7 @@ impl Protocol {
             view: self.as_recorded(view),
             holder: highest.and_then(|(_, object)| self.holder(world, guard, object)),
             second: None,
-            wrote: false,
+            wrote: None,
             labelled: None,
         };
         let plan = |said: Said| match said {
@@ -346,7 +346,10 @@ impl Protocol {
         let Said::ReadAgain(number) = said else {
             return plan(said).map(|plan| (plan, since)).into_iter().collect();
         };
-        let over = self.over_since(world, guard, object).unwrap_or(world.now);
+        let over = match object.standing {
+            Standing::Settled(_, at) => at,
+            Standing::Open | Standing::Sweep { .. } => self.over_since(world, guard, object).unwrap_or(world.now),
+        };
         let after_grace = oldest.max(over + rules.grace);
         let second = match rules.second_read {
             SecondRead::Never => vec![(Some(object), since)],
@@ -362,9 +365,9 @@ impl Protocol {
             Holder::Earlier | Holder::Sweep(_) => None,
         };
         let saw = match wrote {
-            None => vec![false],
-            Some(at) if at >= evidence_from => vec![true, false],
-            Some(_) => vec![true],
+            None => vec![None],
+            Some(at) if at >= evidence_from => vec![Some(at), None],
+            Some(at) => vec![Some(at)],
         };
         let mut plans = Vec::new();
         for (second, until) in second {
@@ -385,9 +388,6 @@ impl Protocol {
 
     /// How GitHub shows the run that has a claim, if it is another than the one that asks.
     fn holder(&self, world: &World, guard: usize, object: Object) -> Option<Run> {
-        if object.standing != Standing::Open {
-            return None;
-        }
         let run = match object.holder {
             Holder::Guard(other) if self.guards[other].run == self.guards[guard].run => return None,
             Holder::Guard(other) => self.run_state(world, other),
