@@ -154,7 +154,7 @@ fn of_all_that_race_one_proceeds() {
 
 #[test]
 fn what_a_crash_leaves_is_taken_over_once() {
-    explore(takeover, &[(Primitive::Label, 106_963), (Primitive::Ref, 114_200), (Primitive::CheckRun, 114_200)]);
+    explore(takeover, &[(Primitive::Label, 106_963), (Primitive::Ref, 106_963), (Primitive::CheckRun, 106_963)]);
 }
 
 #[test]
