@@ -7,8 +7,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::core::facts::{Permission, RunState};
 use crate::ports::{
-    Clock, FactsQuery, FactsReply, GitHub, Label, Listing, NewCommit, PortError, Probe, Probed, ReactTo, RepoName,
-    WindowPage,
+    Clock, Deletion, FactsQuery, FactsReply, GitHub, Label, Listing, NewCommit, PortError, Probe, Probed, ReactTo,
+    RepoName, WindowPage,
 };
 
 /// The pauses before a read is asked again, in seconds.
@@ -104,6 +104,10 @@ impl<G: GitHub, C: Clock> GitHub for Patient<'_, G, C> {
 
     async fn forward_ref(&self, repo: &RepoName, name: &str, oid: &str) -> Result<(), PortError> {
         self.github.forward_ref(repo, name, oid).await
+    }
+
+    async fn delete(&self, deletion: &Deletion) -> Result<(), PortError> {
+        self.github.delete(deletion).await
     }
 
     async fn add_labels(&self, repo: &RepoName, number: u64, names: &[String]) -> Result<(), PortError> {

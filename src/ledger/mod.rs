@@ -86,4 +86,12 @@ impl<G: GitHub> Ledger for AnyLedger<'_, G> {
     async fn rewrite(&self, repo: &RepoName, key: &Key, claim: &Claim, record: &Record) -> Result<(), PortError> {
         each!(self, ledger => ledger.rewrite(repo, key, claim, record).await)
     }
+
+    fn can_delete(&self) -> bool {
+        each!(self, ledger => ledger.can_delete())
+    }
+
+    async fn delete(&self, repo: &RepoName, key: &Key, claims: &[ClaimRead]) -> Result<(), PortError> {
+        each!(self, ledger => ledger.delete(repo, key, claims).await)
+    }
 }
