@@ -193,11 +193,13 @@ pub struct GitRef {
     pub committed_at: Option<DateTime<Utc>>,
 }
 
-/// What is listed for the budget window.
+/// What is listed for the budget window, or to find what can be swept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
     /// The repository's labels, newest first.
     Labels,
+    /// The repository's labels, oldest first.
+    OldestLabels,
     /// The refs of all claims, by name.
     Refs,
 }
@@ -407,9 +409,9 @@ pub trait Ledger {
     /// Writes one's own claim anew, to settle it: `claim` as it was read last, with the new record.
     async fn rewrite(&self, repo: &RepoName, key: &Key, claim: &Claim, record: &Record) -> Result<(), PortError>;
 
-    /// Whether claims can be deleted at all. Where they cannot, nothing is swept.
-    fn can_delete(&self) -> bool {
-        false
+    /// What to list to find claims that can be swept; `None`: claims of this ledger cannot be deleted.
+    fn sweep_listing(&self) -> Option<Listing> {
+        None
     }
 
     /// Deletes claims of a key, each by what holds it and as it was read. One that is gone already is fine; one that was

@@ -94,7 +94,8 @@ impl Builder {
 
     fn window(&mut self, listing: Listing, arguments: &str) {
         match listing {
-            Listing::Labels => self.labels_page(arguments),
+            Listing::Labels => self.labels_page(arguments, "DESC"),
+            Listing::OldestLabels => self.labels_page(arguments, "ASC"),
             Listing::Refs => {
                 self.variable("allRefs", "String!", json!(REF_PREFIX));
                 self.field(&format!("window: refs(refPrefix: $allRefs, first: 100{arguments}) {{ {REFS} }}"));
@@ -102,9 +103,9 @@ impl Builder {
         }
     }
 
-    fn labels_page(&mut self, arguments: &str) {
+    fn labels_page(&mut self, arguments: &str, direction: &str) {
         self.field(&format!(
-            "newest: labels(first: 100{arguments}, orderBy: {{ field: CREATED_AT, direction: DESC }}) \
+            "window: labels(first: 100{arguments}, orderBy: {{ field: CREATED_AT, direction: {direction} }}) \
              {{ nodes {{ {LABEL} }} pageInfo {{ hasNextPage endCursor }} }}"
         ));
     }
@@ -346,7 +347,7 @@ impl<'a> Reply<'a> {
 
     fn window(&self, listing: Listing) -> Result<Fact<WindowPage>, PortError> {
         Ok(match listing {
-            Listing::Labels => map(self.page()?, WindowPage::Labels),
+            Listing::Labels | Listing::OldestLabels => map(self.page()?, WindowPage::Labels),
             Listing::Refs => map(self.refs("window")?, WindowPage::Refs),
         })
     }
@@ -499,7 +500,7 @@ impl<'a> Reply<'a> {
     }
 
     fn page(&self) -> Result<Fact<LabelPage>, PortError> {
-        let page = self.whole::<Page>(&["repository", "newest"])?;
+        let page = self.whole::<Page>(&["repository", "window"])?;
         if let Fact::Known(Page { page_info: PageInfo { has_next_page: true, end_cursor: None }, .. }) = page {
             return Err(self.answer.sent.malformed("there is a next page of labels and no cursor for it"));
         }

@@ -178,8 +178,8 @@ impl<G: GitHub> Ledger for RefLedger<'_, G> {
         self.github.forward_ref(repo, &ref_name(&key.digest(), claim.number), &oid).await
     }
 
-    fn can_delete(&self) -> bool {
-        true
+    fn sweep_listing(&self) -> Option<Listing> {
+        Some(Listing::Refs)
     }
 
     async fn delete(&self, _repo: &RepoName, key: &Key, claims: &[ClaimRead]) -> Result<(), PortError> {

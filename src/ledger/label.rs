@@ -125,8 +125,8 @@ impl<G: GitHub> Ledger for LabelLedger<'_, G> {
         self.github.describe_label(repo, &name, &record.encode()).await
     }
 
-    fn can_delete(&self) -> bool {
-        true
+    fn sweep_listing(&self) -> Option<Listing> {
+        Some(Listing::OldestLabels)
     }
 
     async fn delete(&self, _repo: &RepoName, _key: &Key, claims: &[ClaimRead]) -> Result<(), PortError> {

@@ -87,8 +87,8 @@ impl<G: GitHub> Ledger for AnyLedger<'_, G> {
         each!(self, ledger => ledger.rewrite(repo, key, claim, record).await)
     }
 
-    fn can_delete(&self) -> bool {
-        each!(self, ledger => ledger.can_delete())
+    fn sweep_listing(&self) -> Option<Listing> {
+        each!(self, ledger => ledger.sweep_listing())
     }
 
     async fn delete(&self, repo: &RepoName, key: &Key, claims: &[ClaimRead]) -> Result<(), PortError> {

@@ -186,9 +186,13 @@ fn page(
     after: Option<&str>,
 ) -> Result<WindowPage, ApiError> {
     match listing {
-        Listing::Labels if !world.may_read_labels(&session.caller, repo) => Err(session.caller.refused()),
+        Listing::Labels | Listing::OldestLabels if !world.may_read_labels(&session.caller, repo) => Err(session.caller.refused()),
         Listing::Labels => {
             let (labels, next) = repo.newest_labels(LABEL_PAGE, after);
+            Ok(WindowPage::Labels(LabelPage { labels: labels.into_iter().map(label).collect(), next }))
+        }
+        Listing::OldestLabels => {
+            let (labels, next) = repo.oldest_labels(LABEL_PAGE, after);
             Ok(WindowPage::Labels(LabelPage { labels: labels.into_iter().map(label).collect(), next }))
         }
         Listing::Refs => {

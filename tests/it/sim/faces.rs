@@ -21,6 +21,7 @@ const POLICY: &str = ".github/run-guard.yml";
 enum Ask {
     Facts { number: Option<u64>, labels: &'static [&'static str], window: bool },
     LabelsPage { after: Option<String> },
+    OldestLabels { after: Option<String> },
     Probe(&'static [&'static str]),
     RefsBelow(&'static str),
     RefNamed(&'static str),
@@ -59,7 +60,9 @@ fn asks(state: &State, repo: &str) -> Vec<Ask> {
         Facts { number: Some(10), labels: &[], window: true },
         Facts { number: None, labels: &[], window: false },
         LabelsPage { after: None },
-        LabelsPage { after: cursor },
+        LabelsPage { after: cursor.clone() },
+        OldestLabels { after: None },
+        OldestLabels { after: cursor },
         Probe(&["security", "Security", "none"]),
         RefsBelow("refs/run-guard/0123456789ab/"),
         RefNamed("refs/run-guard/0123456789ab/1"),
@@ -138,6 +141,9 @@ async fn give<G: GitHub>(github: &G, repo: &RepoName, ask: &Ask) -> Result<Strin
             let query =
                 FactsQuery { repo: repo.clone(), number: *number, claims, window: window.then_some(Listing::Labels) };
             github.facts(&query).await.map(told)
+        }
+        Ask::OldestLabels { after } => {
+            github.window_page(repo, Listing::OldestLabels, after.as_deref()).await.map(told)
         }
         Ask::LabelsPage { after } => github.window_page(repo, Listing::Labels, after.as_deref()).await.map(told),
         Ask::Probe(names) => github.probe(repo, &ports::Probe::Labels(owned(names))).await.map(told),
