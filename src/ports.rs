@@ -161,6 +161,23 @@ pub struct FoundRefs {
     pub more: bool,
     /// The id of the default branch's tree; `None` in an empty repository.
     pub tree: Option<String>,
+    /// GitHub's node id of the repository, which the deletion of refs names.
+    pub repository: Option<String>,
+}
+
+/// Things to be deleted, each named by an identity that is not given out again: what was made anew under the same name
+/// is another thing and stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// Repository labels by node id. GraphQL `deleteLabel`.
+    Labels(Vec<String>),
+    /// Refs, each only while it points to what it pointed to. GraphQL `updateRefs` with `beforeOid`.
+    Refs {
+        /// GitHub's node id of the repository.
+        repository: String,
+        /// Full names, and the ids of the objects that they must point to.
+        refs: Vec<(String, String)>,
+    },
 }
 
 /// A ref and the commit that it points to.
@@ -176,11 +193,13 @@ pub struct GitRef {
     pub committed_at: Option<DateTime<Utc>>,
 }
 
-/// What is listed for the budget window.
+/// What is listed for the budget window, or to find what can be swept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
     /// The repository's labels, newest first.
     Labels,
+    /// The repository's labels, oldest first.
+    OldestLabels,
     /// The refs of all claims, by name.
     Refs,
 }
@@ -318,6 +337,10 @@ pub trait GitHub {
     /// Moves a ref on to a descendant of where it is; anything else is refused. REST `PATCH /repos/{}/git/refs/{}`.
     async fn forward_ref(&self, repo: &RepoName, name: &str, oid: &str) -> Result<(), PortError>;
 
+    /// Deletes things in one request, each on its own. One that is not there any more is no error, nor is one that
+    /// GitHub leaves because it is not what was named; a read afterwards tells which are gone.
+    async fn delete(&self, deletion: &Deletion) -> Result<(), PortError>;
+
     /// Puts labels on an issue or pull request; those that the repository does not have are created.
     async fn add_labels(&self, repo: &RepoName, number: u64, names: &[String]) -> Result<(), PortError>;
 
@@ -385,6 +408,20 @@ pub trait Ledger {
 
     /// Writes one's own claim anew, to settle it: `claim` as it was read last, with the new record.
     async fn rewrite(&self, repo: &RepoName, key: &Key, claim: &Claim, record: &Record) -> Result<(), PortError>;
+
+    /// What to list to find claims that can be swept; `None`: claims of this ledger cannot be deleted.
+    fn sweep_listing(&self) -> Option<Listing> {
+        None
+    }
+
+    /// Deletes claims of a key, each by what holds it and as it was read. One that is gone already is fine; one that was
+    /// made again under its number stays. Which are gone is for a read afterwards to tell.
+    async fn delete(&self, _repo: &RepoName, key: &Key, _claims: &[ClaimRead]) -> Result<(), PortError> {
+        Err(PortError::Malformed {
+            request: format!("the deletion of claims of {key}"),
+            why: format!("claims in the ledger `{}` cannot be deleted", self.kind().as_str()),
+        })
+    }
 }
 
 /// Time.

@@ -6,15 +6,22 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::World;
 use super::patient::Patient;
 use super::report::FinishReport;
+use super::sweep::Sweep;
 use crate::config;
-use crate::core::claim::{Claim, ClaimRead, ClaimState, Handle, Outcome, Record, Settlement, done_label, review_label};
+use crate::core::claim::{
+    Claim, ClaimRead, ClaimState, Handle, Outcome, Owner, Record, Settlement, done_label, review_label,
+};
 use crate::core::execution::Execution;
-use crate::core::facts::{Comment, ResourceState};
+use crate::core::facts::{Comment, Fact, ResourceState, Window};
 use crate::core::identity::{Who, who};
 use crate::core::policy::{Memory, Policy};
+use crate::core::sweep::{Waits, pick};
 use crate::core::trigger::RunContext;
 use crate::ledger::AnyLedger;
 use crate::ports::{Clock, FactsQuery, FactsReply, GitHub, Ledger, PolicyRead, PortError, RepoName};
+
+/// The most requests that `finish` takes, if none has to be repeated.
+const MOST_REQUESTS: u32 = 6;
 
 /// How the agent's step ended, by the runner's word (`steps.ID.outcome`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,27 +82,54 @@ pub async fn finish<G: GitHub, C: Clock>(world: &World<'_, G, C>, input: &Finish
         turns,
         warnings: Vec::new(),
     };
-    let patient = Patient::new(world.github, world.clock, world.clock.now() + input.deadline);
+    let deadline = world.clock.now() + input.deadline;
+    let patient = Patient::new(world.github, world.clock, deadline);
     let world = &World { github: &patient, clock: world.clock, nonce: world.nonce.clone() };
-    if let Err(warning) = settle(world, input, &mut report).await {
-        "the claim was not settled".clone_into(&mut report.message);
-        report.warnings.push(warning);
+    let ledger = AnyLedger::new(input.claim.ledger, world.github);
+    match settle(world, &ledger, input, &mut report).await {
+        Err(warning) => {
+            "the claim was not settled".clone_into(&mut report.message);
+            report.warnings.push(warning);
+        }
+        Ok(Some((policy, listed))) => {
+            let requests = MOST_REQUESTS.saturating_sub(patient.asked());
+            let owner = Owner { run: input.run.run, attempt: input.run.attempt, nonce: world.nonce.clone() };
+            let sweep = Sweep { world, ledger: &ledger, repo: &input.repo, policy: &policy, owner, deadline, requests };
+            sweep_on_the_side(sweep, input, &listed, &mut report).await;
+        }
+        Ok(None) => {}
     }
     report
 }
 
+/// Does one phase of one sweep, if one is due. A sweep that cannot be done waits for the next one who can.
+async fn sweep_on_the_side<G: GitHub, C: Clock>(
+    mut sweep: Sweep<'_, G, C>,
+    input: &FinishInput,
+    listed: &Window,
+    report: &mut FinishReport,
+) {
+    let Some(now) = sweep.world.github.server_time() else { return };
+    let waits = Waits::new(sweep.policy.longest_window());
+    let Some(key) = pick(listed, &input.claim.key, now, waits, input.run.run) else { return };
+    if let Err(error @ (PortError::Denied { .. } | PortError::Malformed { .. })) = sweep.one_phase(&key).await {
+        report.warnings.push(format!("old claims of {key} could not be swept: {error}"));
+    }
+}
+
+/// Settles the claim; what a sweep on the side needs, if the claim was one's own to settle.
 async fn settle<G: GitHub, C: Clock>(
     world: &World<'_, G, C>,
+    ledger: &AnyLedger<'_, G>,
     input: &FinishInput,
     report: &mut FinishReport,
-) -> Result<(), String> {
-    let Handle { ledger, key, number, .. } = &input.claim;
-    let ledger = AnyLedger::new(*ledger, world.github);
+) -> Result<Option<(Policy, Window)>, String> {
+    let Handle { key, number, .. } = &input.claim;
     let query = FactsQuery {
         repo: input.repo.clone(),
         number: key.resource().number(),
         claims: ledger.probe_one(key, *number),
-        window: None,
+        window: ledger.sweep_listing(),
     };
     let reply = world.github.facts(&query).await.map_err(|e| e.to_string())?;
     if let Some(repository) = reply.repository.known()
@@ -108,7 +142,7 @@ async fn settle<G: GitHub, C: Clock>(
     if let ClaimState::Settled(settlement) = &claim.record.state {
         report.outcome = Some(settlement.outcome);
         report.message = format!("claim {number} was settled {} already", settlement.outcome);
-        return Ok(());
+        return Ok(None);
     }
     let policy = match &reply.policy {
         PolicyRead::Text(text) => config::parse(text, crate::core::policy::POLICY_PATH).unwrap_or_else(|e| {
@@ -136,7 +170,7 @@ async fn settle<G: GitHub, C: Clock>(
         }),
         ..claim.record.clone()
     };
-    rewrite(&ledger, input, &claim, &settled).await.map_err(|e| format!("claim {number} could not be settled: {e}"))?;
+    rewrite(ledger, input, &claim, &settled).await.map_err(|e| format!("claim {number} could not be settled: {e}"))?;
     report.outcome = Some(outcome);
     report.message = why;
     let resource = reply.resource.known().and_then(Option::as_ref);
@@ -147,7 +181,11 @@ async fn settle<G: GitHub, C: Clock>(
     {
         report.warnings.push(format!("the item was not labelled: {error}"));
     }
-    Ok(())
+    let mut listed = Window::default();
+    if let Fact::Known(page) = &reply.window {
+        ledger.add_to_window(&mut listed, page);
+    }
+    Ok(Some((policy, listed)))
 }
 
 /// The claim, if it is one's own: nobody else's is ever written to.

@@ -9,6 +9,7 @@ pub mod patient;
 pub mod payload;
 pub mod report;
 pub mod simulate;
+pub mod sweep;
 pub mod try_payload;
 pub mod world;
 

@@ -3,12 +3,14 @@
 //! Writes are never repeated here. Whether a write may be sent again is for the protocol to say, which knows what it
 //! would mean.
 
+use std::cell::Cell;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::core::facts::{Permission, RunState};
 use crate::ports::{
-    Clock, FactsQuery, FactsReply, GitHub, Label, Listing, NewCommit, PortError, Probe, Probed, ReactTo, RepoName,
-    WindowPage,
+    Clock, Deletion, FactsQuery, FactsReply, GitHub, Label, Listing, NewCommit, PortError, Probe, Probed, ReactTo,
+    RepoName, WindowPage,
 };
 
 /// The pauses before a read is asked again, in seconds.
@@ -20,18 +22,30 @@ pub struct Patient<'a, G, C> {
     github: &'a G,
     clock: &'a C,
     deadline: DateTime<Utc>,
+    asked: Cell<u32>,
 }
 
 impl<'a, G: GitHub, C: Clock> Patient<'a, G, C> {
     /// Reads of `github` are asked again until `deadline`.
     pub const fn new(github: &'a G, clock: &'a C, deadline: DateTime<Utc>) -> Self {
-        Self { github, clock, deadline }
+        Self { github, clock, deadline, asked: Cell::new(0) }
+    }
+
+    /// How many requests were made, each counted once however often it was asked again.
+    pub fn asked(&self) -> u32 {
+        self.asked.get()
+    }
+
+    fn count(&self) -> &'a G {
+        self.asked.set(self.asked.get().saturating_add(1));
+        self.github
     }
 
     /// Asks until there is an answer, or until the next try would be past the deadline. What GitHub says of a rate limit
     /// is honoured: the next try is at the time that it names.
     async fn ask<T>(&self, read: impl AsyncFn() -> Result<T, PortError>) -> Result<T, PortError> {
         let mut pauses = PAUSES.iter();
+        self.count();
         loop {
             let error = match read().await {
                 Err(error @ (PortError::Unreachable { .. } | PortError::RateLimited { .. })) => error,
@@ -83,7 +97,7 @@ impl<G: GitHub, C: Clock> GitHub for Patient<'_, G, C> {
     }
 
     async fn create_label(&self, repo: &RepoName, label: &Label, color: &str) -> Result<Label, PortError> {
-        self.github.create_label(repo, label, color).await
+        self.count().create_label(repo, label, color).await
     }
 
     async fn label(&self, repo: &RepoName, name: &str) -> Result<Option<Label>, PortError> {
@@ -91,34 +105,38 @@ impl<G: GitHub, C: Clock> GitHub for Patient<'_, G, C> {
     }
 
     async fn describe_label(&self, repo: &RepoName, name: &str, description: &str) -> Result<(), PortError> {
-        self.github.describe_label(repo, name, description).await
+        self.count().describe_label(repo, name, description).await
     }
 
     async fn create_commit(&self, repo: &RepoName, commit: &NewCommit) -> Result<String, PortError> {
-        self.github.create_commit(repo, commit).await
+        self.count().create_commit(repo, commit).await
     }
 
     async fn create_ref(&self, repo: &RepoName, name: &str, oid: &str) -> Result<(), PortError> {
-        self.github.create_ref(repo, name, oid).await
+        self.count().create_ref(repo, name, oid).await
     }
 
     async fn forward_ref(&self, repo: &RepoName, name: &str, oid: &str) -> Result<(), PortError> {
-        self.github.forward_ref(repo, name, oid).await
+        self.count().forward_ref(repo, name, oid).await
+    }
+
+    async fn delete(&self, deletion: &Deletion) -> Result<(), PortError> {
+        self.count().delete(deletion).await
     }
 
     async fn add_labels(&self, repo: &RepoName, number: u64, names: &[String]) -> Result<(), PortError> {
-        self.github.add_labels(repo, number, names).await
+        self.count().add_labels(repo, number, names).await
     }
 
     async fn remove_label(&self, repo: &RepoName, number: u64, name: &str) -> Result<(), PortError> {
-        self.github.remove_label(repo, number, name).await
+        self.count().remove_label(repo, number, name).await
     }
 
     async fn create_comment(&self, repo: &RepoName, number: u64, body: &str) -> Result<u64, PortError> {
-        self.github.create_comment(repo, number, body).await
+        self.count().create_comment(repo, number, body).await
     }
 
     async fn react(&self, repo: &RepoName, to: ReactTo, content: &str) -> Result<(), PortError> {
-        self.github.react(repo, to, content).await
+        self.count().react(repo, to, content).await
     }
 }

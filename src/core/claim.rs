@@ -468,6 +468,14 @@ impl ClaimRead {
             Self::Unreadable { number, .. } => *number,
         }
     }
+
+    /// What holds it.
+    pub const fn thing(&self) -> &Thing {
+        match self {
+            Self::Readable(claim) => &claim.thing,
+            Self::Unreadable { thing, .. } => thing,
+        }
+    }
 }
 
 /// The claim that the gates allow: what is to be created.

@@ -279,4 +279,9 @@ impl Policy {
     pub fn task(&self, task: &Task) -> &TaskPolicy {
         self.tasks.get(task).unwrap_or(&self.defaults)
     }
+
+    /// The longest time for which a claim of any task counts for a budget.
+    pub fn longest_window(&self) -> Option<TimeDelta> {
+        self.tasks.values().chain([&self.defaults]).filter_map(|rules| rules.budget.window()).max()
+    }
 }

@@ -12,11 +12,13 @@
 //!   carry a time at which the claim was not there yet. If the answer is lost, a later sweep sees what became of it.
 //! - No write is sent more than [`OLDEST_READ`] after the read that it rests on.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::claim::{Claim, ClaimRead, ClaimState, MAX_CLAIM_NUMBER, SweepPhase, done_label, review_label};
-use super::facts::{Claims, Fact, ResourceState};
-use super::key::Key;
+use super::facts::{Claims, Fact, ResourceState, Window, WindowClaim};
+use super::key::{Key, Resource, Task};
 use super::policy::Memory;
 
 /// The age up to which an answer may be acted upon. A command that read something longer ago must not write any more.
@@ -96,6 +98,47 @@ pub fn next(claims: &Claims, forgettable: Result<(), &'static str>, now: DateTim
             until(*at, waits.cleared).unwrap_or_else(|| Next::Drop(highest.clone()))
         }
     }
+}
+
+/// The key that a sweep on the side looks at, among claims that were listed: one whose sweep can go on, else one whose
+/// highest claim of the list has been settled for long enough. `turn` chooses where there are several, so that one that
+/// cannot be forgotten yet does not stand before the others for ever.
+///
+/// A list names keys by task and digest alone, so only those can be found whose other parts are known: the keys without
+/// a version of items in the repository of `own`.
+pub fn pick(listed: &Window, own: &Key, now: DateTime<Utc>, waits: Waits, turn: u64) -> Option<Key> {
+    let mut highest: BTreeMap<(&str, &str), &Claim> = BTreeMap::new();
+    for WindowClaim { task, digest, claim } in &listed.claims {
+        let seen = highest.entry((task, digest)).or_insert(claim);
+        if claim.number > seen.number {
+            *seen = claim;
+        }
+    }
+    let due = |claim: &Claim, begun: bool| match &claim.record.state {
+        ClaimState::Open => false,
+        ClaimState::Settled(settlement) => !begun && now >= settlement.at + waits.kept,
+        ClaimState::Sweep { phase: SweepPhase::Holding, at } => begun && now >= *at + waits.held,
+        ClaimState::Sweep { phase: SweepPhase::Cleared, at } => begun && now >= *at + waits.cleared,
+    };
+    let keys = |begun: bool| -> Vec<Key> {
+        let due = highest.iter().filter(|(_, claim)| due(claim, begun));
+        due.filter_map(|((task, digest), claim)| key_of(own, task, digest, claim.record.number?)).collect()
+    };
+    [true, false].into_iter().find_map(|begun| {
+        let mut keys = keys(begun);
+        let len = u64::try_from(keys.len()).ok().filter(|len| *len > 0)?;
+        let at = usize::try_from(turn % len).ok()?;
+        Some(keys.swap_remove(at))
+    })
+}
+
+/// The key without a version that has this digest.
+fn key_of(own: &Key, task: &str, digest: &str, number: u64) -> Option<Key> {
+    let task: Task = task.parse().ok()?;
+    [Resource::Issue(number), Resource::PullRequest(number)]
+        .into_iter()
+        .map(|resource| Key::new(own.host(), own.repository(), resource, task.clone(), None))
+        .find(|key| key.digest().as_str() == digest)
 }
 
 /// Whether a settled key may be forgotten, which is so if it cannot be asked for again: its resource is closed, or,
@@ -242,6 +285,40 @@ mod tests {
         assert!(!may(&whole, &Fact::Known(None), Memory::Label));
         assert!(!may(&whole, &Fact::Unknown("503".to_owned()), Memory::Label));
         assert!(!may(&whole, &Fact::Unasked, Memory::Label));
+    }
+
+    #[test]
+    fn a_sweep_that_has_begun_is_picked_first_and_the_others_take_turns() {
+        let own: Key = "github.com/1/issue/7/triage".parse().unwrap();
+        let listed = |entries: &[(u64, ClaimRead)]| {
+            let claims = entries.iter().map(|(issue, read)| {
+                let ClaimRead::Readable(claim) = read.clone() else { panic!("it is readable") };
+                let key: Key = format!("github.com/1/issue/{issue}/triage").parse().unwrap();
+                let record = Record { number: Some(*issue), ..claim.record };
+                let digest = key.digest().to_string();
+                WindowClaim { task: "triage".to_owned(), digest, claim: Claim { record, ..claim } }
+            });
+            Window { claims: claims.collect(), ..Window::default() }
+        };
+        let pick = |window: &Window, minutes, turn| {
+            pick(window, &own, at(minutes), Waits::new(None), turn).map(|key| key.resource().number().unwrap())
+        };
+        let old = listed(&[(1, settled(1, 0)), (2, settled(1, 5)), (3, claim(1, ClaimState::Open))]);
+        assert_eq!(pick(&old, 3 * DAY - 1, 0), None);
+        assert_eq!(pick(&old, 3 * DAY, 0), Some(1));
+        let mut turns: Vec<_> = (0..2).filter_map(|turn| pick(&old, 3 * DAY + 5, turn)).collect();
+        turns.sort_unstable();
+        assert_eq!(turns, [1, 2]);
+        let begun = listed(&[(1, settled(1, 0)), (2, settled(1, 0)), (2, sweep(2, SweepPhase::Holding, 4 * DAY))]);
+        assert_eq!(pick(&begun, 4 * DAY + 9, 1), Some(1));
+        assert_eq!(pick(&begun, 4 * DAY + 10, 1), Some(2));
+        // The highest claim of a key counts, in whatever order they are listed.
+        let busy = listed(&[(4, claim(2, ClaimState::Open)), (4, settled(1, 0))]);
+        assert_eq!(pick(&busy, 9 * DAY, 0), None);
+        // A digest that no known key has names nothing that could be looked up.
+        let mut odd = old;
+        odd.claims.iter_mut().for_each(|claim| "0123456789ab".clone_into(&mut claim.digest));
+        assert_eq!(pick(&odd, 9 * DAY, 0), None);
     }
 
     #[test]

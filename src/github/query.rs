@@ -18,8 +18,8 @@ use crate::core::facts::{Comment, Fact, LabelEvent, RepositoryState, ResourceSta
 use crate::core::identity::{Actor, ActorKind};
 use crate::core::policy::POLICY_PATH;
 use crate::ports::{
-    FactsQuery, FactsReply, FoundRefs, GitRef, Label, LabelPage, Listing, PolicyRead, PortError, Probe, Probed,
-    RefPage, RepoName, WindowPage,
+    Deletion, FactsQuery, FactsReply, FoundRefs, GitRef, Label, LabelPage, Listing, PolicyRead, PortError, Probe,
+    Probed, RefPage, RepoName, WindowPage,
 };
 
 /// What is read of a repository label.
@@ -29,8 +29,12 @@ const REF: &str = "prefix name target { oid ... on Commit { message committedDat
 /// What is read of a page of refs.
 const REFS: &str =
     "nodes { prefix name target { oid ... on Commit { message committedDate } } } pageInfo { hasNextPage endCursor }";
-/// The tree of the default branch.
-const BASE: &str = "base: defaultBranchRef { target { ... on Commit { tree { oid } } } }";
+/// What claims as refs need beside them: the repository's node id, and the tree of the default branch.
+const BASE: &str = "id base: defaultBranchRef { target { ... on Commit { tree { oid } } } }";
+/// The object id that stands for no object: a ref that is moved to it is deleted.
+const NO_OBJECT: &str = "0000000000000000000000000000000000000000";
+/// GitHub's words where a request took too long or its own part failed; another try may have an answer.
+const FAILED: &str = "Something went wrong";
 /// What is read of an account.
 const ACTOR: &str = "__typename login ... on User { databaseId } ... on Bot { databaseId }";
 
@@ -90,7 +94,8 @@ impl Builder {
 
     fn window(&mut self, listing: Listing, arguments: &str) {
         match listing {
-            Listing::Labels => self.labels_page(arguments),
+            Listing::Labels => self.labels_page(arguments, "DESC"),
+            Listing::OldestLabels => self.labels_page(arguments, "ASC"),
             Listing::Refs => {
                 self.variable("allRefs", "String!", json!(REF_PREFIX));
                 self.field(&format!("window: refs(refPrefix: $allRefs, first: 100{arguments}) {{ {REFS} }}"));
@@ -98,9 +103,9 @@ impl Builder {
         }
     }
 
-    fn labels_page(&mut self, arguments: &str) {
+    fn labels_page(&mut self, arguments: &str, direction: &str) {
         self.field(&format!(
-            "newest: labels(first: 100{arguments}, orderBy: {{ field: CREATED_AT, direction: DESC }}) \
+            "window: labels(first: 100{arguments}, orderBy: {{ field: CREATED_AT, direction: {direction} }}) \
              {{ nodes {{ {LABEL} }} pageInfo {{ hasNextPage endCursor }} }}"
         ));
     }
@@ -167,6 +172,43 @@ pub(super) fn probe(repo: &RepoName, probe: &Probe) -> Document {
     builder.build("")
 }
 
+/// Deletes things, each by a mutation of its own within one request, so that one that is gone does not keep the others.
+/// `None` if there is nothing to delete.
+pub(super) fn delete(deletion: &Deletion) -> Option<Document> {
+    let mut parameters = Vec::new();
+    let mut fields = String::new();
+    let mut variables = Map::new();
+    let mut variable = |name: String, kind: &str, value: &str| {
+        parameters.push(format!("${name}: {kind}!"));
+        variables.insert(name, json!(value));
+    };
+    match deletion {
+        Deletion::Labels(ids) => {
+            for (i, id) in ids.iter().enumerate() {
+                variable(format!("i{i}"), "ID", id);
+                let _ = writeln!(fields, "  d{i}: deleteLabel(input: {{ id: $i{i} }}) {{ clientMutationId }}");
+            }
+        }
+        Deletion::Refs { repository, refs } => {
+            if !refs.is_empty() {
+                variable("repository".to_owned(), "ID", repository);
+                variable("none".to_owned(), "GitObjectID", NO_OBJECT);
+            }
+            for (i, (name, oid)) in refs.iter().enumerate() {
+                variable(format!("n{i}"), "GitRefname", name);
+                variable(format!("o{i}"), "GitObjectID", oid);
+                let _ = writeln!(
+                    fields,
+                    "  d{i}: updateRefs(input: {{ repositoryId: $repository, refUpdates: \
+                     [{{ name: $n{i}, beforeOid: $o{i}, afterOid: $none }}] }}) {{ clientMutationId }}"
+                );
+            }
+        }
+    }
+    let text = format!("mutation({}) {{\n{fields}}}\n", parameters.join(", "));
+    (!fields.is_empty()).then_some(Document { text, variables })
+}
+
 /// An answer of GraphQL.
 pub(super) struct Reply<'a> {
     answer: Answer<'a>,
@@ -226,8 +268,7 @@ impl<'a> Reply<'a> {
             Some(Value::Null) | None if errors.iter().any(|e| e.is(&["FORBIDDEN", "INSUFFICIENT_SCOPES"])) => {
                 Err(answer.sent.denied(StatusCode::OK, &words()))
             }
-            // GitHub's words where a query took too long or its own part failed; another try may have an answer.
-            Some(Value::Null) | None if errors.iter().any(|e| e.message.starts_with("Something went wrong")) => {
+            Some(Value::Null) | None if errors.iter().any(|e| e.message.starts_with(FAILED)) => {
                 Err(answer.sent.lost(&words()))
             }
             Some(Value::Null) | None => Err(answer.sent.malformed(&words())),
@@ -306,9 +347,22 @@ impl<'a> Reply<'a> {
 
     fn window(&self, listing: Listing) -> Result<Fact<WindowPage>, PortError> {
         Ok(match listing {
-            Listing::Labels => map(self.page()?, WindowPage::Labels),
+            Listing::Labels | Listing::OldestLabels => map(self.page()?, WindowPage::Labels),
             Listing::Refs => map(self.refs("window")?, WindowPage::Refs),
         })
+    }
+
+    /// The answer to [`delete`]. What GitHub refuses for another reason than a missing permission was not there, or not
+    /// as it was named.
+    pub(super) fn deleted(&self) -> Result<(), PortError> {
+        let forbidden = |e: &&Problem| e.is(&["FORBIDDEN", "INSUFFICIENT_SCOPES"]);
+        if let Some(problem) = self.errors.iter().find(forbidden) {
+            return Err(self.answer.sent.denied(StatusCode::OK, &problem.message));
+        }
+        match self.errors.iter().find(|e| e.message.starts_with(FAILED)) {
+            Some(problem) => Err(self.answer.sent.lost(&problem.message)),
+            None => Ok(()),
+        }
     }
 
     /// A page of refs.
@@ -330,8 +384,11 @@ impl<'a> Reply<'a> {
 
     /// Refs that were found with the tree that their commits need.
     fn found(&self, refs: Fact<Vec<GitRef>>, more: bool) -> Result<Fact<Probed>, PortError> {
+        let repository = self.whole::<String>(&["repository", "id"])?.known().cloned();
         Ok(match (refs, self.tree()?) {
-            (Fact::Known(refs), Fact::Known(tree)) => Fact::Known(Probed::Refs(FoundRefs { refs, more, tree })),
+            (Fact::Known(refs), Fact::Known(tree)) => {
+                Fact::Known(Probed::Refs(FoundRefs { refs, more, tree, repository }))
+            }
             (Fact::Unknown(why), _) | (_, Fact::Unknown(why)) => Fact::Unknown(why),
             (Fact::Unasked, _) | (_, Fact::Unasked) => Fact::Unasked,
         })
@@ -443,7 +500,7 @@ impl<'a> Reply<'a> {
     }
 
     fn page(&self) -> Result<Fact<LabelPage>, PortError> {
-        let page = self.whole::<Page>(&["repository", "newest"])?;
+        let page = self.whole::<Page>(&["repository", "window"])?;
         if let Fact::Known(Page { page_info: PageInfo { has_next_page: true, end_cursor: None }, .. }) = page {
             return Err(self.answer.sent.malformed("there is a next page of labels and no cursor for it"));
         }

@@ -11,8 +11,8 @@ use super::errors::Effect;
 use super::query;
 use crate::core::facts::{Permission, RunState};
 use crate::ports::{
-    FactsQuery, FactsReply, GitHub, Label, Listing, NewCommit, PortError, Probe, Probed, ReactTo, RepoName, RestRead,
-    WindowPage,
+    Deletion, FactsQuery, FactsReply, GitHub, Label, Listing, NewCommit, PortError, Probe, Probed, ReactTo, RepoName,
+    RestRead, WindowPage,
 };
 
 /// A repository label, as REST gives it: without its time of creation.
@@ -122,11 +122,15 @@ impl Client {
     }
 
     async fn graphql(&self, query: query::Document) -> Result<query::Reply<'_>, PortError> {
+        self.graphql_as(query, Effect::Read).await
+    }
+
+    async fn graphql_as(&self, query: query::Document, effect: Effect) -> Result<query::Reply<'_>, PortError> {
         let ask = Ask {
             method: Method::POST,
             url: self.hosts().graphql().clone(),
             body: Some(json!({ "query": query.text, "variables": query.variables })),
-            effect: Effect::Read,
+            effect,
             name: "POST /graphql".to_owned(),
         };
         query::Reply::read(self.send(ask).await?)
@@ -236,6 +240,13 @@ impl GitHub for Client {
         let below: Vec<&str> = ["git"].into_iter().chain(name.split('/')).collect();
         let body = json!({ "sha": oid, "force": false });
         self.write(Method::PATCH, repo, &below, Some(body)).await.map(drop)
+    }
+
+    async fn delete(&self, deletion: &Deletion) -> Result<(), PortError> {
+        match query::delete(deletion) {
+            Some(mutation) => self.graphql_as(mutation, Effect::Write).await?.deleted(),
+            None => Ok(()),
+        }
     }
 
     async fn add_labels(&self, repo: &RepoName, number: u64, names: &[String]) -> Result<(), PortError> {

@@ -14,7 +14,8 @@ use crate::core::claim::{
 use crate::core::facts::{Claims, Window, WindowClaim};
 use crate::core::key::Key;
 use crate::ports::{
-    Created, FoundRefs, GitHub, GitRef, Ledger, Listing, NewCommit, PortError, Probe, Probed, RepoName, WindowPage,
+    Created, Deletion, FoundRefs, GitHub, GitRef, Ledger, Listing, NewCommit, PortError, Probe, Probed, RepoName,
+    WindowPage,
 };
 
 /// Claims as git refs.
@@ -23,12 +24,14 @@ pub struct RefLedger<'a, G> {
     github: &'a G,
     /// The default branch's tree as last seen. Any tree of the repository would do.
     tree: RefCell<Option<String>>,
+    /// The repository's node id as last seen.
+    repository: RefCell<Option<String>>,
 }
 
 impl<'a, G: GitHub> RefLedger<'a, G> {
     /// The ledger over a GitHub.
     pub const fn new(github: &'a G) -> Self {
-        Self { github, tree: RefCell::new(None) }
+        Self { github, tree: RefCell::new(None), repository: RefCell::new(None) }
     }
 
     /// Makes the commit that says `record`, as a child of `parent`.
@@ -115,6 +118,9 @@ impl<G: GitHub> Ledger for RefLedger<'_, G> {
         if found.tree.is_some() {
             self.tree.replace(found.tree.clone());
         }
+        if found.repository.is_some() {
+            self.repository.replace(found.repository.clone());
+        }
         if found.more {
             return Err(format!("there are more refs below {} than a key has claims", ref_prefix(&key.digest())));
         }
@@ -170,5 +176,22 @@ impl<G: GitHub> Ledger for RefLedger<'_, G> {
     async fn rewrite(&self, repo: &RepoName, key: &Key, claim: &Claim, record: &Record) -> Result<(), PortError> {
         let oid = self.commit(repo, key, claim.number, record, Some(&claim.thing)).await?;
         self.github.forward_ref(repo, &ref_name(&key.digest(), claim.number), &oid).await
+    }
+
+    fn sweep_listing(&self) -> Option<Listing> {
+        Some(Listing::Refs)
+    }
+
+    async fn delete(&self, _repo: &RepoName, key: &Key, claims: &[ClaimRead]) -> Result<(), PortError> {
+        let Some(repository) = self.repository.borrow().clone() else {
+            return Err(PortError::Malformed {
+                request: format!("the deletion of claims of {key}"),
+                why: "GitHub did not tell the repository's node id".to_owned(),
+            });
+        };
+        let digest = key.digest();
+        let named = |claim: &ClaimRead| (ref_name(&digest, claim.number()), claim.thing().0.clone());
+        let refs = claims.iter().map(named).filter(|(_, oid)| !oid.is_empty()).collect();
+        self.github.delete(&Deletion::Refs { repository, refs }).await
     }
 }

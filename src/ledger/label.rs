@@ -9,7 +9,7 @@ use crate::core::claim::{
 };
 use crate::core::facts::{Claims, Window, WindowClaim};
 use crate::core::key::Key;
-use crate::ports::{Created, GitHub, Label, Ledger, Listing, PortError, Probe, Probed, RepoName, WindowPage};
+use crate::ports::{Created, Deletion, GitHub, Label, Ledger, Listing, PortError, Probe, Probed, RepoName, WindowPage};
 
 /// The colour of a claim's label: a quiet grey.
 const COLOR: &str = "ededed";
@@ -123,5 +123,15 @@ impl<G: GitHub> Ledger for LabelLedger<'_, G> {
     async fn rewrite(&self, repo: &RepoName, key: &Key, claim: &Claim, record: &Record) -> Result<(), PortError> {
         let name = label_name(key.task(), &key.digest(), claim.number);
         self.github.describe_label(repo, &name, &record.encode()).await
+    }
+
+    fn sweep_listing(&self) -> Option<Listing> {
+        Some(Listing::OldestLabels)
+    }
+
+    async fn delete(&self, _repo: &RepoName, _key: &Key, claims: &[ClaimRead]) -> Result<(), PortError> {
+        // A label whose node id is not known cannot be told from one that was made again.
+        let ids = claims.iter().map(|claim| claim.thing().0.clone()).filter(|id| !id.is_empty()).collect();
+        self.github.delete(&Deletion::Labels(ids)).await
     }
 }

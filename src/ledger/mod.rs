@@ -86,4 +86,12 @@ impl<G: GitHub> Ledger for AnyLedger<'_, G> {
     async fn rewrite(&self, repo: &RepoName, key: &Key, claim: &Claim, record: &Record) -> Result<(), PortError> {
         each!(self, ledger => ledger.rewrite(repo, key, claim, record).await)
     }
+
+    fn sweep_listing(&self) -> Option<Listing> {
+        each!(self, ledger => ledger.sweep_listing())
+    }
+
+    async fn delete(&self, repo: &RepoName, key: &Key, claims: &[ClaimRead]) -> Result<(), PortError> {
+        each!(self, ledger => ledger.delete(repo, key, claims).await)
+    }
 }

@@ -114,6 +114,11 @@ impl ApiError {
         }
     }
 
+    /// Whether the token has not the permission.
+    pub const fn is_forbidden(&self) -> bool {
+        matches!(self, Self::NotAccessible { .. })
+    }
+
     /// The HTTP status.
     pub const fn status(&self) -> u16 {
         match self {

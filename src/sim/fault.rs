@@ -7,6 +7,8 @@ use std::fmt;
 pub enum Op {
     /// Any GraphQL query.
     Graphql,
+    /// Any GraphQL mutation.
+    Mutation,
     /// Create a repository label.
     CreateLabel,
     /// Read a repository label.
@@ -72,7 +74,8 @@ impl Op {
     pub const fn is_write(self) -> bool {
         matches!(
             self,
-            Self::CreateLabel
+            Self::Mutation
+                | Self::CreateLabel
                 | Self::UpdateLabel
                 | Self::DeleteLabel
                 | Self::AddLabels
@@ -86,6 +89,11 @@ impl Op {
                 | Self::CreateRef
                 | Self::UpdateRef
         )
+    }
+
+    /// Whether it is GraphQL, which has limits of its own.
+    pub const fn is_graphql(self) -> bool {
+        matches!(self, Self::Graphql | Self::Mutation)
     }
 
     /// Whether GitHub counts it as creating content, for its secondary limit.
@@ -105,6 +113,7 @@ impl Op {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Graphql => "graphql",
+            Self::Mutation => "mutation",
             Self::CreateLabel => "create-label",
             Self::GetLabel => "get-label",
             Self::ListLabels => "list-labels",

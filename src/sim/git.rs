@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::error::ApiError;
 use super::state::{Caller, Session, State};
-use super::world::{Access, Repository, Scope, World};
+use super::world::{Access, Repository, Scope, World, node_id};
 use crate::core::facts::Permission;
 use crate::ports::{GitRef, NewCommit, RepoName};
 
@@ -15,6 +15,21 @@ use crate::ports::{GitRef, NewCommit, RepoName};
 pub(super) const REF_EXISTS: &str = "Reference already exists";
 /// GitHub's words when a ref that is to be changed does not exist.
 const NO_REF: &str = "Reference does not exist";
+/// The object id that stands for no object.
+pub(super) const NO_OBJECT: &str = "0000000000000000000000000000000000000000";
+
+/// A change of a ref among others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefUpdate {
+    /// Its full name.
+    pub name: String,
+    /// What it must point to before, if that matters; forty zeros for no such ref.
+    pub before: Option<String>,
+    /// What it is to point to; forty zeros to delete it.
+    pub after: String,
+    /// Whether it may go anywhere.
+    pub force: bool,
+}
 
 /// A commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -194,6 +209,36 @@ impl State {
                 return Err(ApiError::Unprocessable("Object does not exist".to_owned()));
             }
             repo.refs.insert(name.to_owned(), oid.to_owned());
+            Ok(())
+        })
+    }
+
+    /// Changes refs of the repository with this node id: all of them, or none.
+    pub fn update_refs(&mut self, session: &Session, id: &str, updates: &[RefUpdate]) -> Result<(), ApiError> {
+        let found = self.world().repositories.values().find(|repo| node_id("R", repo.id) == id);
+        let found = found.ok_or(ApiError::NotFound)?;
+        let repo = RepoName { owner: found.owner.clone(), name: found.name.clone() };
+        let full = self.writable(session, &repo, Scope::Contents)?;
+        let names: Vec<_> = updates.iter().map(|update| update.name.as_str()).collect();
+        self.commit(session, &full, None, &names.join(", "), |repo, _| {
+            for RefUpdate { name, before, after, force } in updates {
+                let now = repo.target(name).map(str::to_owned);
+                let expected = before.as_deref().is_none_or(|before| before == now.as_deref().unwrap_or(NO_OBJECT));
+                if !expected {
+                    return Err(ApiError::Unprocessable(format!("Reference {name} is not at the expected object")));
+                }
+                if after == NO_OBJECT {
+                    repo.refs.remove(name).ok_or_else(|| ApiError::Unprocessable(NO_REF.to_owned()))?;
+                    continue;
+                }
+                if repo.commit(after).is_none() {
+                    return Err(ApiError::Unprocessable("Object does not exist".to_owned()));
+                }
+                if !force && now.is_some_and(|now| !repo.descends(after, &now)) {
+                    return Err(ApiError::Unprocessable("Update is not a fast forward".to_owned()));
+                }
+                repo.refs.insert(name.clone(), after.clone());
+            }
             Ok(())
         })
     }

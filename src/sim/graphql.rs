@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::ApiError;
 use super::fault::Op;
-use super::git::CommitRow;
+use super::git::{CommitRow, RefUpdate};
 use super::json::{association, kind, time};
 use super::state::{DEFAULT_COLOR, Session, State};
 use super::world::{
@@ -30,8 +30,14 @@ const MAX_DEPTH: usize = 60;
 /// The most fields that one answer holds.
 const MAX_FIELDS: usize = 200_000;
 
+/// Whether the body of a request asks for a change.
+pub(super) fn op(body: &Value) -> Op {
+    let text = body.get("query").and_then(Value::as_str).unwrap_or_default();
+    if text.trim_start().starts_with("mutation") { Op::Mutation } else { Op::Graphql }
+}
+
 /// The body of the answer to the body of a request.
-pub(super) fn answer(state: &State, session: &Session, token: &str, body: &Value) -> Value {
+pub(super) fn answer(state: &mut State, session: &Session, token: &str, body: &Value) -> Value {
     let Some(text) = body.get("query").and_then(Value::as_str) else {
         return failure("A query attribute must be specified and must be a string.");
     };
@@ -53,13 +59,18 @@ pub(super) fn answer(state: &State, session: &Session, token: &str, body: &Value
         (DocumentOperations::Multiple(all), None) => all.values().next().filter(|_| all.len() == 1),
     };
     let Some(operation) = operation else { return failure("An operation name is required") };
-    if operation.node.ty != OperationType::Query {
-        return failure("Only queries are answered here");
-    }
     let variables = match variables(&operation.node, body.get("variables")) {
         Ok(variables) => variables,
         Err(error) => return json!({ "errors": [error] }),
     };
+    match operation.node.ty {
+        // What a request does is told before it is read, and the two must agree.
+        OperationType::Mutation if session.op == Op::Mutation => {
+            return mutate(state, session, &operation.node, &variables);
+        }
+        OperationType::Query if session.op == Op::Graphql => {}
+        _ => return failure("Only queries and mutations are answered here"),
+    }
     let world = state.view(session);
     let mut run =
         Run { state, session, token, world, fragments, variables, errors: Vec::new(), invalid: false, fields: 0 };
@@ -112,7 +123,7 @@ fn variables(operation: &OperationDefinition, given: Option<&Value>) -> Result<H
         };
         let fits = match (&value, kind.to_string().trim_end_matches('!')) {
             (ConstValue::Null, _) => kind.nullable,
-            (value, "String" | "ID") => matches!(value, ConstValue::String(_)),
+            (value, "String" | "ID" | "GitObjectID" | "GitRefname") => matches!(value, ConstValue::String(_)),
             (value, "Int") => {
                 matches!(value, ConstValue::Number(n) if n.as_i64().is_some_and(|n| i32::try_from(n).is_ok()))
             }
@@ -130,6 +141,81 @@ fn variables(operation: &OperationDefinition, given: Option<&Value>) -> Result<H
         variables.insert(name.to_owned(), value);
     }
     Ok(variables)
+}
+
+/// Carries out the mutations that are here, one after the other, each on its own.
+fn mutate(
+    state: &mut State,
+    session: &Session,
+    operation: &OperationDefinition,
+    variables: &HashMap<String, ConstValue>,
+) -> Value {
+    let (mut data, mut errors) = (Map::new(), Vec::new());
+    for item in &operation.selection_set.node.items {
+        let Selection::Field(field) = &item.node else { return failure("Fragments of mutations are not read here") };
+        let (pos, field) = (field.pos, &field.node);
+        let input = field.get_argument("input").map(|input| constant(variables, input.node.clone()));
+        let input = input.and_then(|input| input.into_json().ok()).unwrap_or_default();
+        let name = field.name.node.as_str();
+        let done = match name {
+            "deleteLabel" => {
+                let id = input.get("id").and_then(Value::as_str).unwrap_or_default();
+                state.delete_label_by_id(session, id).map_err(|error| (error, id.to_owned()))
+            }
+            "updateRefs" => {
+                let id = input.get("repositoryId").and_then(Value::as_str).unwrap_or_default();
+                let updates = input.get("refUpdates").and_then(Value::as_array);
+                let updates: Vec<_> = updates.into_iter().flatten().map(ref_update).collect();
+                state.update_refs(session, id, &updates).map_err(|error| (error, id.to_owned()))
+            }
+            _ => {
+                return json!({ "errors": [{
+                    "path": ["mutation", name],
+                    "extensions": { "code": "undefinedField", "typeName": "Mutation", "fieldName": name },
+                    "locations": [position(pos)],
+                    "message": format!("Field '{name}' doesn't exist on type 'Mutation'"),
+                }] });
+            }
+        };
+        let key = field.response_key().node.to_string();
+        let value = match done {
+            Ok(()) => json!({ "clientMutationId": input.get("clientMutationId") }),
+            Err((error, id)) => {
+                let (kind, message) = match &error {
+                    ApiError::NotFound => {
+                        ("NOT_FOUND", format!("Could not resolve to a node with the global id of '{id}'"))
+                    }
+                    error if error.is_forbidden() => ("FORBIDDEN", error.message()),
+                    error => ("UNPROCESSABLE", error.message()),
+                };
+                errors.push(json!({ "type": kind, "path": [key], "locations": [position(pos)], "message": message }));
+                Value::Null
+            }
+        };
+        data.insert(key, value);
+    }
+    let mut answer = Map::new();
+    answer.insert("data".to_owned(), data.into());
+    if !errors.is_empty() {
+        answer.insert("errors".to_owned(), errors.into());
+    }
+    answer.into()
+}
+
+fn ref_update(update: &Value) -> RefUpdate {
+    let text = |name: &str| update.get(name).and_then(Value::as_str).map(str::to_owned);
+    RefUpdate {
+        name: text("name").unwrap_or_default(),
+        before: text("beforeOid"),
+        after: text("afterOid").unwrap_or_default(),
+        force: update.get("force").and_then(Value::as_bool).unwrap_or_default(),
+    }
+}
+
+/// A value with its variables put in.
+fn constant(variables: &HashMap<String, ConstValue>, value: Argument) -> ConstValue {
+    let variable = |name: Name| Ok::<_, ()>(variables.get(name.as_str()).cloned().unwrap_or_default());
+    value.into_const_with(variable).unwrap_or_default()
 }
 
 /// Something with fields.
@@ -288,8 +374,7 @@ impl<'a> Run<'a> {
     }
 
     fn constant(&self, value: Argument) -> ConstValue {
-        let variable = |name: Name| Ok::<_, ()>(self.variables.get(name.as_str()).cloned().unwrap_or_default());
-        value.into_const_with(variable).unwrap_or_default()
+        constant(&self.variables, value)
     }
 
     /// Adds one field; `false` if it has no value and cannot be null.

@@ -366,7 +366,7 @@ fn headers(
     set("x-ratelimit-remaining", remaining.to_string());
     set("x-ratelimit-used", limit_of_all.saturating_sub(remaining).to_string());
     set("x-ratelimit-reset", reset.timestamp().to_string());
-    set("x-ratelimit-resource", if op == Op::Graphql { "graphql" } else { "core" }.to_owned());
+    set("x-ratelimit-resource", if op.is_graphql() { "graphql" } else { "core" }.to_owned());
     headers
 }
 
@@ -458,7 +458,7 @@ fn route<'a>(method: &str, ask: &'a Ask<'a>) -> (Op, Action<'a>) {
     let unknown: (Op, Action<'a>) = (Op::Unknown, Box::new(|_, _| Err(ApiError::NotFound)));
     match (method, segments.as_slice()) {
         ("POST", ["graphql"]) => (
-            Op::Graphql,
+            ask.body.as_ref().map_or(Op::Graphql, graphql::op),
             Box::new(|state, session| {
                 let body = ask.object()?;
                 Ok(Reply::new(200, graphql::answer(state, session, ask.token.unwrap_or_default(), body)))

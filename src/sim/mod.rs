@@ -25,7 +25,7 @@ mod world;
 
 pub use error::{ApiError, Code, FieldError};
 pub use fault::{CallInfo, Fault, Op, Planned};
-pub use git::CommitRow;
+pub use git::{CommitRow, RefUpdate};
 pub use state::{Answer, Caller, Grants, Rate, Session, State, Token, TokenKind, TokenSpec, Write};
 pub use world::{
     Access, CommentRow, FileContent, Item, ItemSpec, LabelEventRow, Reaction, RepoLabel, Repository, Run, Scope, User,

@@ -10,6 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::error::ApiError;
 use super::fault::{CallInfo, Fault, Op};
+use super::git::{NO_OBJECT, RefUpdate};
 use super::state::{Answer, Session, State};
 use super::world::{
     Access, CommentRow, FileContent, Item, LabelEventRow, RepoLabel, Repository, Scope, TreeEntry, World, node_id,
@@ -19,8 +20,8 @@ use crate::core::facts::{Comment, Fact, LabelEvent, Permission, RepositoryState,
 use crate::core::identity::Actor;
 use crate::core::policy::POLICY_PATH;
 use crate::ports::{
-    FactsQuery, FactsReply, FoundRefs, GitHub, Label, LabelPage, Listing, NewCommit, PolicyRead, PortError, Probe,
-    Probed, ReactTo, RefPage, RepoName, WindowPage,
+    Deletion, FactsQuery, FactsReply, FoundRefs, GitHub, GitRef, Label, LabelPage, Listing, NewCommit, PolicyRead,
+    PortError, Probe, Probed, ReactTo, RefPage, RepoName, WindowPage,
 };
 
 /// How many of the newest comments the facts hold.
@@ -150,14 +151,18 @@ fn probed(world: &World, session: &Session, repo: &Repository, probe: &Probe) ->
         Probe::Refs(prefix) => {
             allow_contents(world, session, repo)?;
             let RefPage { refs, next } = ref_page(repo, prefix, None);
-            Ok(Probed::Refs(FoundRefs { refs, more: next.is_some(), tree: repo.default_tree() }))
+            Ok(Probed::Refs(found(repo, refs, next.is_some())))
         }
         Probe::Ref(name) => {
             allow_contents(world, session, repo)?;
             let refs = repo.git_ref(name).into_iter().collect();
-            Ok(Probed::Refs(FoundRefs { refs, more: false, tree: repo.default_tree() }))
+            Ok(Probed::Refs(found(repo, refs, false)))
         }
     }
+}
+
+fn found(repo: &Repository, refs: Vec<GitRef>, more: bool) -> FoundRefs {
+    FoundRefs { refs, more, tree: repo.default_tree(), repository: Some(node_id("R", repo.id)) }
 }
 
 fn allow_contents(world: &World, session: &Session, repo: &Repository) -> Result<(), ApiError> {
@@ -181,9 +186,13 @@ fn page(
     after: Option<&str>,
 ) -> Result<WindowPage, ApiError> {
     match listing {
-        Listing::Labels if !world.may_read_labels(&session.caller, repo) => Err(session.caller.refused()),
+        Listing::Labels | Listing::OldestLabels if !world.may_read_labels(&session.caller, repo) => Err(session.caller.refused()),
         Listing::Labels => {
             let (labels, next) = repo.newest_labels(LABEL_PAGE, after);
+            Ok(WindowPage::Labels(LabelPage { labels: labels.into_iter().map(label).collect(), next }))
+        }
+        Listing::OldestLabels => {
+            let (labels, next) = repo.oldest_labels(LABEL_PAGE, after);
             Ok(WindowPage::Labels(LabelPage { labels: labels.into_iter().map(label).collect(), next }))
         }
         Listing::Refs => {
@@ -399,6 +408,35 @@ impl GitHub for InProcess {
             state.update_ref(session, repo, name, oid, false)
         })
         .await
+    }
+
+    async fn delete(&self, deletion: &Deletion) -> Result<(), PortError> {
+        let is_empty = match deletion {
+            Deletion::Labels(ids) => ids.is_empty(),
+            Deletion::Refs { refs, .. } => refs.is_empty(),
+        };
+        if is_empty {
+            return Ok(());
+        }
+        let results = self.call(Op::Mutation, "POST", "/graphql".to_owned(), |state, session| {
+            Ok(match deletion {
+                Deletion::Labels(ids) => ids.iter().map(|id| state.delete_label_by_id(session, id)).collect::<Vec<_>>(),
+                Deletion::Refs { repository, refs } => refs
+                    .iter()
+                    .map(|(name, oid)| {
+                        let before = Some(oid.clone());
+                        let update =
+                            RefUpdate { name: name.clone(), before, after: NO_OBJECT.to_owned(), force: false };
+                        state.update_refs(session, repository, &[update])
+                    })
+                    .collect(),
+            })
+        });
+        let refused = results.await?.into_iter().filter_map(Result::err).find(ApiError::is_forbidden);
+        let request = || "POST /graphql".to_owned();
+        refused.map_or(Ok(()), |error| {
+            Err(PortError::Denied { status: 200, message: error.message(), request: request() })
+        })
     }
 
     async fn add_labels(&self, repo: &RepoName, number: u64, names: &[String]) -> Result<(), PortError> {

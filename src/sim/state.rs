@@ -11,7 +11,7 @@ use super::error::{ApiError, Code};
 use super::fault::{CallInfo, Fault, Op, Planned};
 use super::world::{
     Access, CommentRow, FileContent, Item, ItemSpec, LabelEventRow, MAX_COMMENT, MAX_LABEL_DESCRIPTION, MAX_LABEL_NAME,
-    MAX_LABELS_ON_ITEM, REACTIONS, Reaction, RepoLabel, Repository, Run, Scope, User, World,
+    MAX_LABELS_ON_ITEM, REACTIONS, Reaction, RepoLabel, Repository, Run, Scope, User, World, node_id,
 };
 use crate::core::facts::Permission;
 use crate::core::identity::{ActorKind, is_written_as_bot};
@@ -185,7 +185,7 @@ pub struct Session {
     pub caller: Caller,
     /// How many API writes back its reads look.
     stale: usize,
-    op: Op,
+    pub(super) op: Op,
 }
 
 /// What becomes of a request.
@@ -591,7 +591,7 @@ impl State {
     /// The use of a token's primary limit that an operation counts against, as it is now.
     pub fn rate(&self, token: &str, op: Op) -> Option<Rate> {
         let token = self.tokens.get(token)?;
-        let mut rate = if op == Op::Graphql { token.graphql } else { token.core };
+        let mut rate = if op.is_graphql() { token.graphql } else { token.core };
         if rate.reset <= self.now {
             rate = Rate { used: 0, reset: self.stamp() + TimeDelta::hours(1), ..rate };
         }
@@ -653,10 +653,10 @@ impl State {
         if op != Op::RateLimit {
             if rate.remaining() == 0 {
                 // GraphQL tells it with status 200.
-                let status = if op == Op::Graphql { 200 } else { 403 };
+                let status = if op.is_graphql() { 200 } else { 403 };
                 return Err(ApiError::RateLimited { status, retry_after: None, reset: Some(rate.reset) });
             }
-            let counted = if op == Op::Graphql { &mut token.graphql } else { &mut token.core };
+            let counted = if op.is_graphql() { &mut token.graphql } else { &mut token.core };
             *counted = Rate { used: rate.used + 1, ..rate };
         }
         if let Some(most) = per_minute.filter(|_| op.creates_content()) {
@@ -750,6 +750,16 @@ impl State {
                 if drop_label(repo, name) { Ok(()) } else { Err(ApiError::NotFound) }
             },
         )
+    }
+
+    /// Deletes a repository label by node id.
+    pub fn delete_label_by_id(&mut self, session: &Session, id: &str) -> Result<(), ApiError> {
+        let found = self.world.repositories.values().find_map(|repo| {
+            let label = repo.labels.values().find(|label| node_id("LA", label.id) == id)?;
+            Some((RepoName { owner: repo.owner.clone(), name: repo.name.clone() }, label.name.clone()))
+        });
+        let (repo, name) = found.ok_or(ApiError::NotFound)?;
+        self.delete_label(session, &repo, &name)
     }
 
     /// Puts labels on an item and gives all that it carries. Those that the repository lacks are created, which

@@ -430,6 +430,16 @@ impl Repository {
         (page, end)
     }
 
+    /// The same, oldest first.
+    pub fn oldest_labels(&self, first: usize, after: Option<&str>) -> (Vec<&RepoLabel>, Option<String>) {
+        let labels = self.labels_by_age().into_iter();
+        let mut rest = labels.skip_while(|label| after.is_some_and(|after| *label.cursor() <= *after));
+        let page: Vec<_> = rest.by_ref().take(first).collect();
+        let more = rest.next().is_some();
+        let end = page.last().filter(|_| more).map(|label| label.cursor());
+        (page, end)
+    }
+
     /// The page of an item under the address of the web pages.
     pub fn item_url(&self, web: &str, item: &Item) -> String {
         let kind = if item.is_pull_request { "pull" } else { "issues" };

@@ -286,6 +286,51 @@ async fn the_window_is_paged_and_knows_how_far_it_is_whole<G: GitHub, F: Face>(b
     assert_eq!((window.claims.len(), window.complete_since), (120, None));
 }
 
+async fn a_deletion_is_of_the_very_thing_that_was_read<G: GitHub, F: Face>(bench: &Bench<'_, G, F>) {
+    let delete = async |claims: &[ClaimRead]| bench.ledger.delete(&bench.repo, &bench.key, claims).await;
+    for number in 1..=4 {
+        bench.made(number, &record(u64::from(number))).await;
+    }
+    bench.damage(3);
+    let before: Vec<_> = bench.probe().await.into_values().collect();
+    if bench.ledger.sweep_listing().is_none() {
+        assert!(delete(&before).await.is_err());
+        assert_eq!(bench.probe().await.len(), 4);
+        return;
+    }
+    delete(&[]).await.unwrap();
+    // Claims that can be read and those that cannot are deleted alike; the others stay.
+    delete(&before[..3]).await.unwrap();
+    assert_eq!(bench.probe().await.into_keys().collect::<Vec<_>>(), [4]);
+    // What is gone already is fine, also beside something that is not, and also if the answer was lost.
+    bench.face.edit(|state| state.plan(Planned::next(Op::Mutation, Fault::Lost { effect: true })));
+    assert!(matches!(delete(&before).await, Err(PortError::Ambiguous { .. })));
+    delete(&before).await.unwrap();
+    assert_eq!(bench.probe().await, Claims::new());
+    // A claim that was made again under the number of a deleted one is another thing, and stays.
+    let again = record(77);
+    bench.ledger.create(&bench.repo, &bench.key, 4, &again, None).await.unwrap();
+    delete(&before).await.unwrap();
+    assert_eq!(bench.record(4).await, Some(again));
+    assert_eq!(bench.probe().await.len(), 1);
+}
+
+async fn a_deletion_that_is_not_granted_is_refused<G: GitHub, F: Face>(bench: &Bench<'_, G, F>) {
+    if bench.ledger.sweep_listing().is_none() {
+        return;
+    }
+    let digest = bench.key.digest();
+    bench.face.edit(|state| {
+        assert!(state.add_label(REPO, &label_name(bench.key.task(), &digest, 1), &record(7).encode()));
+        state.set_ref(REPO, &ref_name(&digest, 1), &state.repo(REPO).unwrap().head_sha.clone().unwrap());
+    });
+    let claims: Vec<_> = bench.probe().await.into_values().collect();
+    assert_eq!(claims.len(), 1);
+    let refused = bench.ledger.delete(&bench.repo, &bench.key, &claims).await;
+    assert!(matches!(refused, Err(PortError::Denied { .. })), "{refused:?}");
+    assert_eq!(bench.probe().await.len(), 1);
+}
+
 /// Runs a check over every ledger and both faces.
 macro_rules! conforms {
     ($($check:ident: $may_write:expr,)*) => {
@@ -332,6 +377,8 @@ conforms! {
     a_claim_that_cannot_be_read_is_never_free: true,
     the_highest_number_is_seen_alone: true,
     a_lost_answer_is_told_by_the_nonce: true,
+    a_deletion_is_of_the_very_thing_that_was_read: true,
+    a_deletion_that_is_not_granted_is_refused: false,
     what_is_refused_says_so: false,
     the_window_is_paged_and_knows_how_far_it_is_whole: true,
 }

@@ -16,6 +16,7 @@ mod config;
 mod contract;
 mod core;
 mod e2e;
+mod finish;
 mod ledger;
 mod model;
 mod output;

@@ -71,7 +71,7 @@ fn answer() -> Value {
             },
             "c1": { "name": "rg:investigate:0123456789ab:1", "description": "words", "createdAt": "2026-11-30T08:00:00Z" },
             "c2": null,
-            "newest": {
+            "window": {
                 "nodes": [{ "name": "bug", "description": null, "createdAt": null }],
                 "pageInfo": { "hasNextPage": false, "endCursor": "Mg" },
             },
@@ -256,7 +256,7 @@ fn a_denied_part_is_unknown_and_the_rest_is_known() {
             with(&|w| w.claims = unknown()),
         ),
         (
-            changed(&[("/repository/newest", json!(null))], denied(&json!(["repository", "newest"]))),
+            changed(&[("/repository/window", json!(null))], denied(&json!(["repository", "window"]))),
             with(&|w| w.window = unknown()),
         ),
         (
@@ -355,7 +355,7 @@ fn another_form_than_promised_is_malformed() {
         (&format!("{item}/comments/totalCount"), json!(-1)),
         (&format!("{item}/timelineItems/nodes/0/__typename"), json!("ClosedEvent")),
         ("/repository/c1", json!({ "name": null })),
-        ("/repository/newest/pageInfo", json!({ "hasNextPage": true, "endCursor": null })),
+        ("/repository/window/pageInfo", json!({ "hasNextPage": true, "endCursor": null })),
     ];
     for (pointer, value) in cases {
         let got = ask(&whole_query(), &changed(&[(pointer, value.clone())], json!([])));

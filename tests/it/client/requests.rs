@@ -21,7 +21,7 @@ fn shown(sent: &[Sent]) -> Vec<Value> {
 
 #[test]
 fn reads() {
-    let page = json!({ "data": { "repository": { "newest": {
+    let page = json!({ "data": { "repository": { "window": {
         "nodes": [{ "name": "rg:a:b:1", "description": null, "createdAt": "2026-11-30T10:00:00Z" }],
         "pageInfo": { "hasNextPage": true, "endCursor": "Y3Vyc29y" },
     } } } });

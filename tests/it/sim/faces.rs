@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use run_guard::github::{Client, Hosts, Token};
-use run_guard::ports::{self, FactsQuery, GitHub, Label, Listing, PortError, ReactTo, RepoName};
+use run_guard::ports::{self, Deletion, FactsQuery, GitHub, Label, Listing, PortError, ReactTo, RepoName};
 use run_guard::sim::port::InProcess;
-use run_guard::sim::{Fault, FileContent, Planned};
+use run_guard::sim::{Fault, FileContent, Planned, node_id};
 
 use super::*;
 use crate::support::start_server;
@@ -21,6 +21,7 @@ const POLICY: &str = ".github/run-guard.yml";
 enum Ask {
     Facts { number: Option<u64>, labels: &'static [&'static str], window: bool },
     LabelsPage { after: Option<String> },
+    OldestLabels { after: Option<String> },
     Probe(&'static [&'static str]),
     RefsBelow(&'static str),
     RefNamed(&'static str),
@@ -35,6 +36,8 @@ enum Ask {
     DescribeLabel(&'static str, String),
     AddLabels(u64, &'static [&'static str]),
     RemoveLabel(u64, &'static str),
+    DeleteLabels(Vec<String>),
+    DeleteRefs(&'static str, Vec<(&'static str, String)>),
     CreateComment(u64, String),
     React(ReactTo, &'static str),
 }
@@ -48,6 +51,7 @@ fn asks(state: &State, repo: &str) -> Vec<Ask> {
     use Ask::*;
     let comment = comment_on(state, repo, 731);
     let head = state.repo(repo).and_then(|found| found.head_sha.clone()).unwrap_or_default();
+    let security = state.label(repo, "security").map(|label| node_id("LA", label.id)).unwrap_or_default();
     let cursor = state.labels(repo).first().map(|label| label.cursor());
     let mut asks = vec![
         Facts { number: Some(731), labels: &["security", "SECURITY", "none"], window: true },
@@ -56,7 +60,9 @@ fn asks(state: &State, repo: &str) -> Vec<Ask> {
         Facts { number: Some(10), labels: &[], window: true },
         Facts { number: None, labels: &[], window: false },
         LabelsPage { after: None },
-        LabelsPage { after: cursor },
+        LabelsPage { after: cursor.clone() },
+        OldestLabels { after: None },
+        OldestLabels { after: cursor },
         Probe(&["security", "Security", "none"]),
         RefsBelow("refs/run-guard/0123456789ab/"),
         RefNamed("refs/run-guard/0123456789ab/1"),
@@ -99,6 +105,11 @@ fn asks(state: &State, repo: &str) -> Vec<Ask> {
         RemoveLabel(731, "security"),
         RemoveLabel(9, "security"),
         RemoveLabel(10, "security"),
+        DeleteLabels(vec![]),
+        DeleteLabels(vec!["LA_none".to_owned(), security, "LA_none".to_owned()]),
+        DeleteRefs("refs/run-guard/0123456789ab/", vec![("1", "f".repeat(40)), ("1", CHILD.to_owned())]),
+        DeleteRefs("refs/run-guard/0123456789ab/", vec![("1", CHILD.to_owned())]),
+        RefsBelow("refs/run-guard/0123456789ab/"),
         CreateComment(731, "attached".to_owned()),
         CreateComment(732, "é".repeat(65_537)),
         CreateComment(9, "attached".to_owned()),
@@ -131,6 +142,9 @@ async fn give<G: GitHub>(github: &G, repo: &RepoName, ask: &Ask) -> Result<Strin
                 FactsQuery { repo: repo.clone(), number: *number, claims, window: window.then_some(Listing::Labels) };
             github.facts(&query).await.map(told)
         }
+        Ask::OldestLabels { after } => {
+            github.window_page(repo, Listing::OldestLabels, after.as_deref()).await.map(told)
+        }
         Ask::LabelsPage { after } => github.window_page(repo, Listing::Labels, after.as_deref()).await.map(told),
         Ask::Probe(names) => github.probe(repo, &ports::Probe::Labels(owned(names))).await.map(told),
         Ask::RefsBelow(prefix) => github.probe(repo, &ports::Probe::Refs((*prefix).to_owned())).await.map(told),
@@ -161,6 +175,16 @@ async fn give<G: GitHub>(github: &G, repo: &RepoName, ask: &Ask) -> Result<Strin
         Ask::DescribeLabel(name, description) => github.describe_label(repo, name, description).await.map(told),
         Ask::AddLabels(number, names) => github.add_labels(repo, *number, &owned(names)).await.map(told),
         Ask::RemoveLabel(number, name) => github.remove_label(repo, *number, name).await.map(told),
+        Ask::DeleteLabels(ids) => github.delete(&Deletion::Labels(ids.clone())).await.map(told),
+        Ask::DeleteRefs(below, refs) => {
+            let found = github.probe(repo, &ports::Probe::Refs((*below).to_owned())).await;
+            let repository = match found {
+                Ok(ports::Probed::Refs(found)) => found.repository,
+                _ => None,
+            };
+            let refs = refs.iter().map(|(name, oid)| (format!("{below}{name}"), oid.clone())).collect();
+            github.delete(&Deletion::Refs { repository: repository.unwrap_or_default(), refs }).await.map(told)
+        }
         Ask::CreateComment(number, body) => github.create_comment(repo, *number, body).await.map(told),
         Ask::React(to, content) => github.react(repo, *to, content).await.map(told),
     }
