@@ -89,8 +89,8 @@ async fn settle<G: GitHub, C: Clock>(
     input: &FinishInput,
     report: &mut FinishReport,
 ) -> Result<(), String> {
-    let Handle { ledger, key, number, .. } = &input.claim;
-    let ledger = AnyLedger::new(*ledger, world.github);
+    let Handle { key, number, .. } = &input.claim;
+    let ledger = AnyLedger::of(&input.claim, world.github);
     let query = FactsQuery {
         repo: input.repo.clone(),
         number: key.resource().number(),
