@@ -51,8 +51,8 @@ pub struct CheckArgs {
     /// What the agent would do: a slug such as `investigate`
     #[arg(long, value_name = "TASK")]
     pub task: Option<String>,
-    /// Where claims are kept, if not where the policy says: `label` or `ref`
-    #[arg(long, value_name = "LEDGER")]
+    /// Where claims are kept, if not where the policy says: `label`, `check-run`, `ref` or `auto`
+    #[arg(long, value_name = "label|check-run|ref|auto")]
     pub ledger: Option<String>,
     /// A policy file to use instead of the repository's
     #[arg(long, value_name = "FILE")]

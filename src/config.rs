@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 
-use crate::core::claim::{LedgerKind, MAX_CLAIM_NUMBER};
+use crate::core::claim::{LedgerChoice, MAX_CLAIM_NUMBER};
 use crate::core::key::Task;
 use crate::core::policy::{Burst, BurstPer, Edits, Effect, Memory, OnAbandoned, PhraseRule, Policy, TaskPolicy};
 use located::{Document, Field, Kind, LocatedError, Node, did_you_mean, listed, shown};
@@ -88,6 +88,8 @@ const BURST_PER: [(&str, BurstPer); 2] = [("resource", BurstPer::Resource), ("ac
 const MAX_LABEL: usize = 50;
 /// The longest phrase, in characters.
 const MAX_PHRASE: usize = 100;
+/// The longest id of a commit, in characters: a SHA-256 in hex.
+const MAX_COMMIT_ID: usize = 64;
 /// The longest login, in characters: 39 and `[bot]`, with room for the names of Apps.
 const MAX_LOGIN: usize = 60;
 /// How far back runs are counted at most: the claims of that time are all listed for every decision.
@@ -472,18 +474,31 @@ const POLICY_KEYS: &[Key<Policy>] = &[
     Key {
         doc: Doc {
             name: "ledger",
-            kind: Type::Word(&["label", "ref"]),
+            kind: Type::Word(&["label", "check-run", "ref", "auto"]),
             default: "label",
-            meaning: "Where claims are kept.",
+            meaning: "Where claims are kept. `auto`: in check runs where the work is about one commit and the task has no cap over a time, else in labels.",
         },
         set: |field, policy| {
-            if let Some(word @ ("check-run" | "auto")) = field.value.text() {
-                let sentence = format!("this version of run-guard keeps claims in labels or refs, not in `{word}`");
-                return Err(field
-                    .wrong(sentence)
-                    .with_hint("write `ledger: label` or `ledger: ref`, or leave the key out"));
-            }
-            policy.ledger = field.word(&LedgerKind::ALL.map(|kind| (kind.as_str(), kind)))?;
+            policy.ledger = field.word(&LedgerChoice::ALL)?;
+            Ok(())
+        },
+    },
+    Key {
+        doc: Doc {
+            name: "ledger-anchor",
+            kind: Type::Text { or_none: true },
+            default: "none",
+            meaning: "The commit, by its full id, on which `check-run` keeps the claims of work that is about no commit.",
+        },
+        set: |field, policy| {
+            policy.ledger_anchor = optional(field, |field| {
+                let text = field.text(MAX_COMMIT_ID)?;
+                text.parse().map_err(|()| {
+                    field
+                        .wrong(format!("`{text}` is not the full id of a commit"))
+                        .with_hint("write the 40 lower-case hex digits that `git rev-parse HEAD` prints, in quotes")
+                })
+            })?;
             Ok(())
         },
     },

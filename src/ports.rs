@@ -139,6 +139,13 @@ pub enum Probe {
     Refs(String),
     /// The ref of this full name, and the tree of the default branch.
     Ref(String),
+    /// The check runs of this name on this commit, of whatever App: the first 100 of each of the first 20 suites.
+    Checks {
+        /// The commit's full id.
+        commit: String,
+        /// The name.
+        name: String,
+    },
 }
 
 /// What a [`Probe`] found.
@@ -150,6 +157,73 @@ pub enum Probed {
     Labels(BTreeMap<String, Label>),
     /// Refs.
     Refs(FoundRefs),
+    /// Check runs.
+    Checks(FoundChecks),
+}
+
+/// Check runs of one name on one commit, and who looks at them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundChecks {
+    /// The check runs, in no order.
+    pub runs: Vec<CheckRun>,
+    /// Whether there are more.
+    pub more: bool,
+    /// The token's login, where the answer says.
+    pub viewer: Option<String>,
+}
+
+/// A check run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckRun {
+    /// Its id. A later one has a higher id.
+    pub id: u64,
+    /// The slug of the App that made it, where GitHub says.
+    pub app: Option<String>,
+    /// What its maker knows it by; empty if it has no such thing.
+    pub external_id: String,
+    /// The text of its output; empty if it has none.
+    pub text: String,
+}
+
+/// One page of check runs: at most 100.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckPage {
+    /// The check runs.
+    pub runs: Vec<CheckRun>,
+    /// Whether there is a next page.
+    pub more: bool,
+}
+
+/// A check run to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewCheckRun {
+    /// Its name.
+    pub name: String,
+    /// The commit that it is about.
+    pub commit: String,
+    /// What its maker knows it by.
+    pub external_id: String,
+    /// What it shows.
+    pub face: CheckFace,
+}
+
+/// What a check run shows to people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckFace {
+    /// How it ended, as one of GitHub's words such as `success`; `None`: it is in progress.
+    pub conclusion: Option<&'static str>,
+    /// When it began, to the second.
+    pub started_at: DateTime<Utc>,
+    /// When it ended, to the second.
+    pub completed_at: Option<DateTime<Utc>>,
+    /// The page that it leads to.
+    pub details_url: String,
+    /// The heading.
+    pub title: String,
+    /// A sentence.
+    pub summary: String,
+    /// What stands below it.
+    pub text: String,
 }
 
 /// Refs, and what is needed to make more.
@@ -341,6 +415,16 @@ pub trait GitHub {
     /// GitHub leaves because it is not what was named; a read afterwards tells which are gone.
     async fn delete(&self, deletion: &Deletion) -> Result<(), PortError>;
 
+    /// Creates a check run and gives it as it was made: there is no such thing as one that exists already. REST
+    /// `POST /repos/{}/check-runs`.
+    async fn create_check_run(&self, repo: &RepoName, check: &NewCheckRun) -> Result<CheckRun, PortError>;
+
+    /// One page, from 1, of all check runs of a name on a commit. REST `GET /repos/{}/commits/{}/check-runs`.
+    async fn check_runs(&self, repo: &RepoName, commit: &str, name: &str, page: u32) -> Result<CheckPage, PortError>;
+
+    /// Changes what a check run shows. REST `PATCH /repos/{}/check-runs/{}`.
+    async fn update_check_run(&self, repo: &RepoName, id: u64, face: &CheckFace) -> Result<(), PortError>;
+
     /// Puts labels on an issue or pull request; those that the repository does not have are created.
     async fn add_labels(&self, repo: &RepoName, number: u64, names: &[String]) -> Result<(), PortError>;
 
@@ -386,8 +470,8 @@ pub trait Ledger {
     /// The key's claims in what was found there; in words, why it cannot be said.
     fn claims(&self, key: &Key, probed: &Probed) -> Result<Claims, String>;
 
-    /// What to list for the budget window.
-    fn listing(&self) -> Listing;
+    /// What to list for the budget window; `None` if its claims cannot be listed across keys.
+    fn listing(&self) -> Option<Listing>;
 
     /// Adds a page of that to the budget window.
     fn add_to_window(&self, window: &mut Window, page: &WindowPage);
@@ -405,6 +489,17 @@ pub trait Ledger {
 
     /// Reads claim `number` of a key; `None` if it is not there or does not show yet.
     async fn read(&self, repo: &RepoName, key: &Key, number: u32) -> Result<Option<ClaimRead>, PortError>;
+
+    /// Whether a number is won by election, where the server has no create-if-absent: [`Ledger::create`] then makes a
+    /// candidate, and the first of the [`Ledger::candidates`] has the number.
+    fn elects(&self) -> bool {
+        false
+    }
+
+    /// All that stand for claim `number` of a key, the one that has it first.
+    async fn candidates(&self, repo: &RepoName, key: &Key, number: u32) -> Result<Vec<ClaimRead>, PortError> {
+        Ok(self.read(repo, key, number).await?.into_iter().collect())
+    }
 
     /// Writes one's own claim anew, to settle it: `claim` as it was read last, with the new record.
     async fn rewrite(&self, repo: &RepoName, key: &Key, claim: &Claim, record: &Record) -> Result<(), PortError>;

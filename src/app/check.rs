@@ -1,5 +1,7 @@
 //! `check`: the step before the agent. It decides and, if every gate passes, claims.
 
+use std::cell::RefCell;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
@@ -9,7 +11,8 @@ use super::patient::Patient;
 use super::report::{BudgetLeft, CheckReport};
 use crate::config;
 use crate::core::claim::{
-    Claim, ClaimPlan, ClaimRead, ClaimState, Handle, LedgerKind, Outcome, Owner, Record, Settlement, Thing,
+    Claim, ClaimPlan, ClaimRead, ClaimState, Handle, LedgerChoice, LedgerKind, Outcome, Owner, Record, Settlement,
+    Thing,
 };
 use crate::core::decide::{before_reading, decide};
 use crate::core::decision::{Decision, Gate, OnError, Reason, Seen, Stop, Verdict};
@@ -49,7 +52,7 @@ pub struct CheckInput {
     /// The task.
     pub task: Task,
     /// The ledger, if not the policy's.
-    pub ledger: Option<LedgerKind>,
+    pub ledger: Option<LedgerChoice>,
     /// The policy, if not the repository's.
     pub config: Option<ConfigText>,
     /// Whether people without write permission may start it.
@@ -77,16 +80,20 @@ pub async fn check<G: GitHub, C: Clock>(world: &World<'_, G, C>, input: &CheckIn
     let deadline = world.clock.now() + input.deadline;
     let patient = Patient::new(world.github, world.clock, deadline);
     let world = &World { github: &patient, clock: world.clock, nonce: world.nonce.clone() };
-    let kind = input.ledger.unwrap_or(Policy::default().ledger);
+    let key = trigger.key(&input.task, &TaskPolicy::default());
+    // Without a policy, check runs of a key that names no commit have no place; where there is one shows later.
+    let kind = Policy::default().ledger_of(&key, input.ledger).unwrap_or(LedgerKind::CheckRun);
+    let ledger = AnyLedger::new(kind, None, world.github);
     let mut session = Session {
         world,
         input,
         trigger: &trigger,
         repo: &repo,
-        gathered: Gathered::new(world, kind, &repo),
+        gathered: Gathered::new(world, ledger, &repo),
         deadline,
         policy: Policy::default(),
-        key: trigger.key(&input.task, &TaskPolicy::default()),
+        key,
+        warnings: RefCell::new(Vec::new()),
     };
     let report = match session.run().await {
         Ok(report) => report,
@@ -120,11 +127,12 @@ struct Session<'a, G, C> {
     deadline: DateTime<Utc>,
     policy: Policy,
     key: Key,
+    warnings: RefCell<Vec<String>>,
 }
 
 type Stopped = Box<Stop>;
 
-impl<G: GitHub, C: Clock> Session<'_, G, C> {
+impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
     async fn run(&mut self) -> Result<CheckReport, Stopped> {
         if let Some(stop) = before_reading(self.trigger, self.input.paused) {
             return Ok(self.stopped(Vec::new(), stop));
@@ -160,11 +168,12 @@ impl<G: GitHub, C: Clock> Session<'_, G, C> {
         };
         if let Some(policy) = given.clone() {
             self.adopt(policy)?;
-            self.gathered.ledger = AnyLedger::new(self.ledger_kind(), self.world.github);
+            self.gathered.ledger = self.ledger()?;
         }
         let window = given.is_none() || self.policy.task(&self.input.task).budget.window().is_some();
         let anyone = self.input.anyone || self.policy.task(&self.input.task).anyone;
         let asked = self.key.clone();
+        let looked = (self.gathered.ledger.kind(), self.gathered.ledger.probe(&asked));
         let read = self.gathered.first_read(self.trigger, &asked, anyone, window).await;
         let read = read.map_err(|error| Box::new(first_read_failed(&error)))?;
         if given.is_none() {
@@ -181,20 +190,27 @@ impl<G: GitHub, C: Clock> Session<'_, G, C> {
             };
             self.adopt(policy)?;
         }
-        let kind = self.ledger_kind();
-        let other_ledger = kind != self.gathered.ledger.kind();
-        if other_ledger {
+        let ledger = self.ledger()?;
+        let to_look = (ledger.kind(), ledger.probe(&self.key));
+        if to_look.0 != looked.0 {
             let window = self.policy.task(&self.input.task).budget.window().is_some();
-            self.gathered.switch_to(kind, window).await;
+            self.gathered.switch_to(ledger, window).await;
+        } else if to_look.1 != looked.1 {
+            self.gathered.ledger = ledger;
         }
-        if other_ledger || self.key != asked {
+        if to_look != looked {
             self.gathered.read_claims(&self.key).await;
         }
         Ok(())
     }
 
-    fn ledger_kind(&self) -> LedgerKind {
-        self.input.ledger.unwrap_or(self.policy.ledger)
+    /// The ledger of the key, as policy and input have it.
+    fn ledger(&self) -> Result<AnyLedger<'a, G>, Stopped> {
+        let kind = self
+            .policy
+            .ledger_of(&self.key, self.input.ledger)
+            .map_err(|why| Box::new(Stop::new(Reason::PolicyInvalid, why)))?;
+        Ok(AnyLedger::new(kind, self.policy.ledger_anchor.clone(), self.world.github))
     }
 
     /// Takes a policy up, with what the inputs say on top.
@@ -257,7 +273,9 @@ impl<G: GitHub, C: Clock> Session<'_, G, C> {
     async fn create(&self, number: u32, record: Record) -> Result<Claim, Stopped> {
         let highest = self.highest_claim();
         let mut thing = Thing::default();
-        let mut acquire = Acquire::new(record.owner.clone());
+        let elects = self.gathered.ledger.elects();
+        let owner = record.owner.clone();
+        let mut acquire = if elects { Acquire::elected(owner) } else { Acquire::new(owner) };
         let mut next = Next::Create;
         let mut last = None;
         loop {
@@ -290,22 +308,68 @@ impl<G: GitHub, C: Clock> Session<'_, G, C> {
                     if pause > TimeDelta::zero() {
                         self.world.clock.sleep_until(at).await;
                     }
-                    let seen = self.gathered.ledger.read(self.repo, &self.key, number).await;
-                    if let Ok(Some(ClaimRead::Readable(claim))) = &seen {
-                        thing = claim.thing.clone();
-                    }
-                    acquire.read(seen.unwrap_or_else(|error| {
-                        last = Some(error.to_string());
-                        None
-                    }))
+                    let (next, found) = self.look(&mut acquire, number, &mut last).await;
+                    thing = found.unwrap_or(thing);
+                    next
                 }
-                Next::Won => return Ok(Claim { number, thing, record }),
+                Next::Won => {
+                    self.give_back(acquire.leftovers()).await;
+                    return Ok(Claim { number, thing, record });
+                }
                 Next::Lost(read) => {
+                    self.give_back(acquire.leftovers()).await;
                     return Err(Box::new(gates::claim::lost(&self.context(), &read)));
                 }
                 Next::GiveUp(why) => return Err(Box::new(undecided(number, why, last))),
             };
         }
+    }
+
+    /// Reads what there is of the claim, or of the candidates for its number, and tells the protocol. With what is next
+    /// comes what holds the claim, where that was seen.
+    async fn look(&self, acquire: &mut Acquire, number: u32, last: &mut Option<String>) -> (Next, Option<Thing>) {
+        let ledger = &self.gathered.ledger;
+        let of = |read: &ClaimRead| match read {
+            ClaimRead::Readable(claim) => Some(claim.thing.clone()),
+            ClaimRead::Unreadable { .. } => None,
+        };
+        if ledger.elects() {
+            let seen = ledger.candidates(self.repo, &self.key, number).await;
+            let seen = seen.map_err(|error| *last = Some(error.to_string())).ok();
+            let first = seen.as_ref().and_then(|seen| seen.first());
+            let next = acquire.listed(seen.as_deref());
+            let thing = first.filter(|_| next == Next::Won).and_then(of);
+            return (next, thing);
+        }
+        let seen = ledger.read(self.repo, &self.key, number).await;
+        let seen = seen.unwrap_or_else(|error| {
+            *last = Some(error.to_string());
+            None
+        });
+        let thing = seen.as_ref().and_then(of);
+        (acquire.read(seen), thing)
+    }
+
+    /// Settles candidates of one's own that were not elected. They hold nothing, so that a failure is worth a warning.
+    async fn give_back(&self, candidates: &[Claim]) {
+        for claim in candidates {
+            if let Err(error) = self.write_withdrawn(claim).await {
+                let number = claim.number;
+                let warning = format!("a candidate for claim {number} could not be given back: {error}");
+                self.warnings.borrow_mut().push(warning);
+            }
+        }
+    }
+
+    async fn write_withdrawn(&self, claim: &Claim) -> Result<(), PortError> {
+        let settlement = Settlement {
+            outcome: Outcome::Withdrawn,
+            at: claim.record.opened_at,
+            cost_cents: None,
+            result_comment: None,
+        };
+        let settled = Record { state: ClaimState::Settled(settlement), ..claim.record.clone() };
+        self.gathered.ledger.rewrite(self.repo, &self.key, claim, &settled).await
     }
 
     /// The key's highest claim that could be read.
@@ -335,17 +399,8 @@ impl<G: GitHub, C: Clock> Session<'_, G, C> {
     }
 
     async fn withdraw(&self, path: Vec<Seen>, claim: &Claim, stop: Stop) -> CheckReport {
-        let (number, record) = (claim.number, &claim.record);
-        let settled = Record {
-            state: ClaimState::Settled(Settlement {
-                outcome: Outcome::Withdrawn,
-                at: record.opened_at,
-                cost_cents: None,
-                result_comment: None,
-            }),
-            ..record.clone()
-        };
-        let written = self.gathered.ledger.rewrite(self.repo, &self.key, claim, &settled).await;
+        let number = claim.number;
+        let written = self.write_withdrawn(claim).await;
         let mut report = self.stopped(path, stop);
         if let Err(error) = written {
             report.warnings.push(format!("claim {number} could not be given back: {error}"));
@@ -357,6 +412,7 @@ impl<G: GitHub, C: Clock> Session<'_, G, C> {
     fn base(&self, path: Vec<Seen>, stop: Stop) -> CheckReport {
         let mut report = CheckReport::stopped(self.input.task.clone(), stop);
         report.path = path;
+        report.warnings.clone_from(&self.warnings.borrow());
         report.repository = Some(self.trigger.repository.clone());
         let comment_url = self.trigger.comment.as_ref().and_then(|c| c.url.clone());
         report.resource_url = comment_url.or_else(|| self.trigger.url.clone());
@@ -399,6 +455,10 @@ impl<G: GitHub, C: Clock> Session<'_, G, C> {
         let mut report = self.proceeding(path, number, message);
         report.claim = Some(Handle {
             ledger: self.gathered.ledger.kind(),
+            anchor: match self.gathered.ledger.kind() {
+                LedgerKind::CheckRun if self.key.head_sha().is_none() => self.policy.ledger_anchor.clone(),
+                _ => None,
+            },
             key: self.key.clone(),
             number,
             nonce: self.world.nonce.clone(),

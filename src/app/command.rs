@@ -17,7 +17,7 @@ use super::world::{self, Env, SystemClock};
 use super::{World, payload, try_payload};
 use crate::cli::{CheckArgs, FinishArgs, Format, TokenArgs};
 use crate::config::values::duration;
-use crate::core::claim::{Handle, LedgerKind, Outcome};
+use crate::core::claim::{Handle, LedgerChoice, Outcome};
 use crate::core::decision::{OnError, Reason, Stop};
 use crate::core::execution::{self, Execution};
 use crate::core::key::Task;
@@ -139,7 +139,7 @@ impl SetUp {
 /// What the flags and the environment ask of `check`.
 struct CheckPlan {
     task: Task,
-    ledger: Option<LedgerKind>,
+    ledger: Option<LedgerChoice>,
     config: Option<ConfigText>,
     on_error: OnError,
     anyone: bool,
@@ -162,8 +162,8 @@ impl CheckPlan {
         })?;
         let ledger = match value(args.ledger.as_deref(), env, "ledger") {
             None => None,
-            Some(word) => Some(LedgerKind::parse(word).ok_or_else(|| {
-                Usage::new(format!("`{}` is not a ledger of this version", short(word)), "use `label` or `ref`")
+            Some(word) => Some(LedgerChoice::parse(word).ok_or_else(|| {
+                Usage::new(format!("`{}` is no ledger", short(word)), "use `label`, `check-run`, `ref` or `auto`")
             })?),
         };
         let on_error = match value(args.on_error.as_deref(), env, "on-error") {

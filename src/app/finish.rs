@@ -85,7 +85,7 @@ pub async fn finish<G: GitHub, C: Clock>(world: &World<'_, G, C>, input: &Finish
     let deadline = world.clock.now() + input.deadline;
     let patient = Patient::new(world.github, world.clock, deadline);
     let world = &World { github: &patient, clock: world.clock, nonce: world.nonce.clone() };
-    let ledger = AnyLedger::new(input.claim.ledger, world.github);
+    let ledger = AnyLedger::of(&input.claim, world.github);
     match settle(world, &ledger, input, &mut report).await {
         Err(warning) => {
             "the claim was not settled".clone_into(&mut report.message);

@@ -3,7 +3,6 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::World;
-use crate::core::claim::LedgerKind;
 use crate::core::facts::{Fact, Facts, Question, Window};
 use crate::core::identity::{Who, who};
 use crate::core::key::Key;
@@ -32,8 +31,7 @@ pub struct Gathered<'a, G, C> {
 
 impl<'a, G: GitHub, C: Clock> Gathered<'a, G, C> {
     /// Nothing gathered yet.
-    pub fn new(world: &'a World<'a, G, C>, kind: LedgerKind, repo: &'a RepoName) -> Self {
-        let ledger = AnyLedger::new(kind, world.github);
+    pub fn new(world: &'a World<'a, G, C>, ledger: AnyLedger<'a, G>, repo: &'a RepoName) -> Self {
         Self { world, ledger, repo, facts: Facts::default(), window_next: None, offset: TimeDelta::zero() }
     }
 
@@ -61,7 +59,7 @@ impl<'a, G: GitHub, C: Clock> Gathered<'a, G, C> {
             repo: self.repo.clone(),
             number: trigger.resource.number(),
             claims: self.ledger.probe(key),
-            window: window.then(|| self.ledger.listing()),
+            window: self.ledger.listing().filter(|_| window),
         };
         let asker = trigger.rerunner().or_else(|| trigger.sender.clone());
         let person = (!anyone && who(asker.as_ref(), None, &Policy::default()) == Who::Person)
@@ -108,13 +106,13 @@ impl<'a, G: GitHub, C: Clock> Gathered<'a, G, C> {
     }
 
     /// Looks into another ledger from here on: the policy names it. What was read of the first one is forgotten.
-    pub async fn switch_to(&mut self, kind: LedgerKind, window: bool) {
-        self.ledger = AnyLedger::new(kind, self.world.github);
+    pub async fn switch_to(&mut self, ledger: AnyLedger<'a, G>, window: bool) {
+        self.ledger = ledger;
         self.facts.claims = Fact::Unasked;
         self.facts.window = Fact::Unasked;
         self.window_next = None;
-        if window {
-            match self.world.github.window_page(self.repo, self.ledger.listing(), None).await {
+        if let Some(listing) = self.ledger.listing().filter(|_| window) {
+            match self.world.github.window_page(self.repo, listing, None).await {
                 Ok(page) => self.add_window(Window::default(), &page),
                 Err(error) => self.facts.window = Fact::Unknown(error.to_string()),
             }
@@ -131,7 +129,7 @@ impl<'a, G: GitHub, C: Clock> Gathered<'a, G, C> {
     /// The budget window anew, page by page back to `since`.
     pub async fn fresh_window(&self, since: DateTime<Utc>) -> Result<Window, PortError> {
         let mut window = Window::default();
-        let listing = self.ledger.listing();
+        let Some(listing) = self.ledger.listing() else { return Err(no_window()) };
         let mut page = self.world.github.window_page(self.repo, listing, None).await?;
         loop {
             self.ledger.add_to_window(&mut window, &page);
@@ -208,7 +206,8 @@ impl<'a, G: GitHub, C: Clock> Gathered<'a, G, C> {
             self.facts.window = Fact::Unknown("the list of labels ended before the window's start".to_owned());
             return;
         };
-        match self.world.github.window_page(self.repo, self.ledger.listing(), Some(&next)).await {
+        let Some(listing) = self.ledger.listing() else { return };
+        match self.world.github.window_page(self.repo, listing, Some(&next)).await {
             Ok(page) => self.add_window(window, &page),
             Err(error) => self.facts.window = Fact::Unknown(error.to_string()),
         }
@@ -233,6 +232,11 @@ impl<'a, G: GitHub, C: Clock> Gathered<'a, G, C> {
             facts.window = Fact::Unknown(why());
         }
     }
+}
+
+/// The ledger's claims cannot be listed across keys, which a policy with a cap over a time is refused for.
+fn no_window() -> PortError {
+    PortError::Malformed { request: "a list of all claims".to_owned(), why: "this ledger has none".to_owned() }
 }
 
 /// What a request answered, as a fact.

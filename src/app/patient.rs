@@ -9,8 +9,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::core::facts::{Permission, RunState};
 use crate::ports::{
-    Clock, Deletion, FactsQuery, FactsReply, GitHub, Label, Listing, NewCommit, PortError, Probe, Probed, ReactTo,
-    RepoName, WindowPage,
+    CheckFace, CheckPage, CheckRun, Clock, Deletion, FactsQuery, FactsReply, GitHub, Label, Listing, NewCheckRun,
+    NewCommit, PortError, Probe, Probed, ReactTo, RepoName, WindowPage,
 };
 
 /// The pauses before a read is asked again, in seconds.
@@ -122,6 +122,18 @@ impl<G: GitHub, C: Clock> GitHub for Patient<'_, G, C> {
 
     async fn delete(&self, deletion: &Deletion) -> Result<(), PortError> {
         self.count().delete(deletion).await
+    }
+
+    async fn create_check_run(&self, repo: &RepoName, check: &NewCheckRun) -> Result<CheckRun, PortError> {
+        self.github.create_check_run(repo, check).await
+    }
+
+    async fn check_runs(&self, repo: &RepoName, commit: &str, name: &str, page: u32) -> Result<CheckPage, PortError> {
+        self.ask(async || self.github.check_runs(repo, commit, name, page).await).await
+    }
+
+    async fn update_check_run(&self, repo: &RepoName, id: u64, face: &CheckFace) -> Result<(), PortError> {
+        self.github.update_check_run(repo, id, face).await
     }
 
     async fn add_labels(&self, repo: &RepoName, number: u64, names: &[String]) -> Result<(), PortError> {

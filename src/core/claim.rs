@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
 
-use super::key::{Digest, Key, Task};
+use super::key::{CommitId, Digest, Key, Task};
 
 /// The highest claim number that run-guard makes; past it the ledger is full for the key.
 ///
@@ -183,7 +183,7 @@ impl fmt::Display for Outcome {
 }
 
 /// Whether a claim is open or how it ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ClaimState {
     /// Its owner has not written an outcome.
     Open,
@@ -231,7 +231,7 @@ impl SweepPhase {
 }
 
 /// An outcome and what goes with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settlement {
     /// How it ended.
     pub outcome: Outcome,
@@ -244,7 +244,7 @@ pub struct Settlement {
 }
 
 /// What a claim says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
     /// Who holds it.
     pub owner: Owner,
@@ -434,7 +434,7 @@ fn parse_rerun(s: &str) -> Option<RerunId> {
 pub struct Thing(pub String);
 
 /// A claim that could be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Claim {
     /// Its number: the fence.
     pub number: u32,
@@ -493,11 +493,13 @@ pub struct ClaimPlan {
     pub rank_after: bool,
 }
 
-/// The name by which a claim is handed from step to step: `LEDGER:KEY#NUMBER.NONCE`.
+/// The name by which a claim is handed from step to step: `LEDGER[@ANCHOR]:KEY#NUMBER.NONCE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handle {
     /// The ledger that keeps it.
     pub ledger: LedgerKind,
+    /// The commit that it is kept on, where that is the policy's and not the key's own.
+    pub anchor: Option<CommitId>,
     /// The key.
     pub key: Key,
     /// The claim's number.
@@ -511,18 +513,21 @@ pub struct Handle {
 pub enum LedgerKind {
     /// Repository labels.
     Label,
+    /// Check runs on a commit.
+    CheckRun,
     /// Git refs outside of branches and tags.
     Ref,
 }
 
 impl LedgerKind {
     /// Every ledger.
-    pub const ALL: [Self; 2] = [Self::Label, Self::Ref];
+    pub const ALL: [Self; 3] = [Self::Label, Self::CheckRun, Self::Ref];
 
     /// The word used in policy, inputs and handles.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Label => "label",
+            Self::CheckRun => "check-run",
             Self::Ref => "ref",
         }
     }
@@ -530,6 +535,36 @@ impl LedgerKind {
     /// The ledger that a word names, if any.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+/// Which ledger is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LedgerChoice {
+    /// The one that suits the key.
+    Auto,
+    /// This one.
+    Kind(LedgerKind),
+}
+
+impl LedgerChoice {
+    /// Every choice with its word in policy and inputs.
+    pub const ALL: [(&'static str, Self); 4] = [
+        (LedgerKind::Label.as_str(), Self::Kind(LedgerKind::Label)),
+        (LedgerKind::CheckRun.as_str(), Self::Kind(LedgerKind::CheckRun)),
+        (LedgerKind::Ref.as_str(), Self::Kind(LedgerKind::Ref)),
+        ("auto", Self::Auto),
+    ];
+
+    /// The choice that a word names, if any.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(known, _)| *known == word).map(|(_, choice)| choice)
+    }
+}
+
+impl From<LedgerKind> for LedgerChoice {
+    fn from(kind: LedgerKind) -> Self {
+        Self::Kind(kind)
     }
 }
 
@@ -541,7 +576,11 @@ impl fmt::Display for LedgerKind {
 
 impl fmt::Display for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}#{}.{}", self.ledger.as_str(), self.key, self.number, self.nonce)
+        f.write_str(self.ledger.as_str())?;
+        if let Some(anchor) = &self.anchor {
+            write!(f, "@{anchor}")?;
+        }
+        write!(f, ":{}#{}.{}", self.key, self.number, self.nonce)
     }
 }
 
@@ -556,11 +595,16 @@ impl FromStr for Handle {
     fn from_str(s: &str) -> Result<Self, Self::Err> {
         let parse = || {
             let (ledger, rest) = s.split_once(':')?;
+            let (ledger, anchor) = match ledger.split_once('@') {
+                Some((ledger, anchor)) => (ledger, Some(anchor.parse().ok()?)),
+                None => (ledger, None),
+            };
             let (key, claim) = rest.rsplit_once('#')?;
             let (number, nonce) = claim.split_once('.')?;
             let n: u32 = number.parse().ok().filter(|n: &u32| *n > 0 && n.to_string() == number)?;
             Some(Self {
                 ledger: LedgerKind::parse(ledger)?,
+                anchor,
                 key: key.parse().ok()?,
                 number: n,
                 nonce: nonce.parse().ok()?,
@@ -588,6 +632,34 @@ pub fn parse_label_name(name: &str) -> Option<(Task, Digest, u32)> {
     let number = parts.next()?;
     let n: u32 = number.parse().ok().filter(|n: &u32| *n > 0 && n.to_string() == number)?;
     parts.next().is_none().then_some((task, digest, n))
+}
+
+/// The name of the check runs that are a key's claims. On the commit that the key itself names it says the task, so that
+/// people see one check a task; on an anchor, where the claims of all keys stand, it says the key's digest too, so that
+/// a key's claims are found among those of others.
+pub fn check_name(key: &Key) -> String {
+    match key.head_sha() {
+        Some(_) => format!("run-guard {}", key.task()),
+        None => format!("run-guard {} {}", key.task(), key.digest()),
+    }
+}
+
+/// What comes before the number in the text of a claim's check run.
+const CLAIM_LINE: &str = "claim ";
+
+/// The text of a claim's check run: its number and its record, each on a line of its own.
+pub fn check_text(number: u32, record: &Record) -> String {
+    format!("{CLAIM_LINE}{number}\n`{}`", record.encode())
+}
+
+/// Reads the text of a claim's check run: the number, and the record where it is one.
+pub fn parse_check_text(text: &str) -> Result<(u32, Result<Record, BadRecord>), BadRecord> {
+    let (number, record) = text.split_once('\n').unwrap_or((text, ""));
+    let number = number.trim_end_matches('\r').strip_prefix(CLAIM_LINE);
+    let number = number.and_then(|n| n.parse().ok().filter(|parsed: &u32| *parsed > 0 && parsed.to_string() == n));
+    let number = number.ok_or(BadRecord("the check run's text does not name the claim's number"))?;
+    let record = record.strip_prefix('`').and_then(|record| record.strip_suffix('`'));
+    Ok((number, record.ok_or(BadRecord("the check run's text holds no record")).and_then(Record::decode)))
 }
 
 /// What every claim's ref starts with.

@@ -147,6 +147,11 @@ impl Key {
         self.version.as_ref()
     }
 
+    /// The commit that the version names, if it is one: the only commit that the work is about.
+    pub fn head_sha(&self) -> Option<CommitId> {
+        self.version.as_ref()?.to_string().parse().ok()
+    }
+
     /// The key's digest.
     pub fn digest(&self) -> Digest {
         Digest::of(&self.to_string())
@@ -242,5 +247,31 @@ impl FromStr for Digest {
     fn from_str(s: &str) -> Result<Self, ()> {
         let hex = s.len() == 12 && s.chars().all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c));
         if hex { Ok(Self(s.to_owned())) } else { Err(()) }
+    }
+}
+
+/// The full id of a commit: 40 hex digits in lower case, or 64.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommitId(String);
+
+impl CommitId {
+    /// The hex digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for CommitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl FromStr for CommitId {
+    type Err = ();
+
+    fn from_str(s: &str) -> Result<Self, ()> {
+        let hex = s.chars().all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c));
+        if hex && matches!(s.len(), 40 | 64) { Ok(Self(s.to_owned())) } else { Err(()) }
     }
 }

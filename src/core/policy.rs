@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 
-use super::claim::LedgerKind;
-use super::key::Task;
+use super::claim::{LedgerChoice, LedgerKind};
+use super::key::{CommitId, Key, Task};
 
 /// The path of the policy file, read from the default branch.
 pub const POLICY_PATH: &str = ".github/run-guard.yml";
@@ -251,7 +251,9 @@ pub struct Policy {
     /// Whether everything is paused.
     pub paused: bool,
     /// Where claims are kept.
-    pub ledger: LedgerKind,
+    pub ledger: LedgerChoice,
+    /// The commit on which a check-run ledger keeps the claims of keys that name no commit.
+    pub ledger_anchor: Option<CommitId>,
     /// Whether refused people get a reply.
     pub reply: bool,
     /// The tasks that the file names.
@@ -266,7 +268,8 @@ impl Default for Policy {
             agents: vec!["claude[bot]".to_owned()],
             automation_allow: Vec::new(),
             paused: false,
-            ledger: LedgerKind::Label,
+            ledger: LedgerChoice::Kind(LedgerKind::Label),
+            ledger_anchor: None,
             reply: false,
             tasks: BTreeMap::new(),
             defaults: TaskPolicy::default(),
@@ -283,5 +286,30 @@ impl Policy {
     /// The longest time for which a claim of any task counts for a budget.
     pub fn longest_window(&self) -> Option<TimeDelta> {
         self.tasks.values().chain([&self.defaults]).filter_map(|rules| rules.budget.window()).max()
+    }
+
+    /// Where the key's claims are kept: what the input `asked` for, else what the policy says. It follows from these and
+    /// the key alone, since two ledgers for one key are two agents. In words, why that ledger cannot keep them.
+    pub fn ledger_of(&self, key: &Key, asked: Option<LedgerChoice>) -> Result<LedgerKind, String> {
+        let capped = self.task(key.task()).budget.window().is_some();
+        let kind = match asked.unwrap_or(self.ledger) {
+            LedgerChoice::Auto if key.head_sha().is_some() && !capped => LedgerKind::CheckRun,
+            LedgerChoice::Auto => LedgerKind::Label,
+            LedgerChoice::Kind(kind) => kind,
+        };
+        if kind == LedgerKind::CheckRun && capped {
+            return Err(format!(
+                "the ledger `check-run` cannot count the runs of `{}` over a time, since its claims lie on many commits; \
+                 use `label`, `ref` or `auto`, or set no cap",
+                key.task()
+            ));
+        }
+        if kind == LedgerKind::CheckRun && key.head_sha().is_none() && self.ledger_anchor.is_none() {
+            return Err(format!(
+                "the ledger `check-run` needs a commit, and the key `{key}` names none; set `ledger-anchor` to a commit \
+                 of the repository, or use another ledger"
+            ));
+        }
+        Ok(kind)
     }
 }

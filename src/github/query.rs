@@ -18,8 +18,8 @@ use crate::core::facts::{Comment, Fact, LabelEvent, RepositoryState, ResourceSta
 use crate::core::identity::{Actor, ActorKind};
 use crate::core::policy::POLICY_PATH;
 use crate::ports::{
-    Deletion, FactsQuery, FactsReply, FoundRefs, GitRef, Label, LabelPage, Listing, PolicyRead, PortError, Probe,
-    Probed, RefPage, RepoName, WindowPage,
+    CheckRun, Deletion, FactsQuery, FactsReply, FoundChecks, FoundRefs, GitRef, Label, LabelPage, Listing, PolicyRead,
+    PortError, Probe, Probed, RefPage, RepoName, WindowPage,
 };
 
 /// What is read of a repository label.
@@ -35,6 +35,14 @@ const BASE: &str = "id base: defaultBranchRef { target { ... on Commit { tree { 
 const NO_OBJECT: &str = "0000000000000000000000000000000000000000";
 /// GitHub's words where a request took too long or its own part failed; another try may have an answer.
 const FAILED: &str = "Something went wrong";
+/// What is read of a commit's check runs. The id is the one in the check run's address: `databaseId` is an `Int`, which the
+/// ids of today have outgrown, and there is no `fullDatabaseId`.
+const CHECKS: &str = "checkSuites(first: 20, filterBy: { checkName: $check }) { nodes { app { slug } \
+    checkRuns(first: 100, filterBy: { checkName: $check, checkType: ALL }) \
+    { nodes { permalink externalId text } pageInfo { hasNextPage endCursor } } } \
+    pageInfo { hasNextPage endCursor } }";
+/// Whose token it is.
+const VIEWER: &str = "  viewer { login }\n";
 /// What is read of an account.
 const ACTOR: &str = "__typename login ... on User { databaseId } ... on Bot { databaseId }";
 
@@ -88,6 +96,11 @@ impl Builder {
                 self.variable("ref", "String!", json!(name));
                 self.field(&format!("claim: ref(qualifiedName: $ref) {{ {REF} }}"));
                 self.field(BASE);
+            }
+            Probe::Checks { commit, name } => {
+                self.variable("commit", "GitObjectID!", json!(commit));
+                self.variable("check", "String!", json!(name));
+                self.field(&format!("checks: object(oid: $commit) {{ ... on Commit {{ {CHECKS} }} }}"));
             }
         }
     }
@@ -153,7 +166,7 @@ pub(super) fn facts(query: &FactsQuery) -> Document {
     if let Some(listing) = query.window {
         builder.window(listing, "");
     }
-    builder.build("  viewer { login }\n")
+    builder.build(VIEWER)
 }
 
 /// One page of the budget window.
@@ -169,7 +182,7 @@ pub(super) fn probe(repo: &RepoName, probe: &Probe) -> Document {
     let mut builder = Builder::new(repo);
     builder.field("databaseId");
     builder.probe(probe);
-    builder.build("")
+    builder.build(if matches!(probe, Probe::Checks { .. }) { VIEWER } else { "" })
 }
 
 /// Deletes things, each by a mutation of its own within one request, so that one that is gone does not keep the others.
@@ -408,12 +421,42 @@ impl<'a> Reply<'a> {
                 let more = page.known().is_some_and(|page| page.next.is_some());
                 self.found(map(page, |page| page.refs), more)?
             }
+            Probe::Checks { .. } => map(self.checks()?, Probed::Checks),
             Probe::Ref(name) => {
                 let named = |node: RefNode| GitRef { name: name.clone(), ..node.into() };
                 let one = self.part::<RefNode>(&["repository", "claim"])?;
                 self.found(map(one, |one| one.map(named).into_iter().collect()), false)?
             }
         })
+    }
+
+    /// The check runs of a commit. No commit has none.
+    fn checks(&self) -> Result<Fact<FoundChecks>, PortError> {
+        let viewer = self.whole::<Login>(&["viewer"])?.known().map(|viewer| viewer.login.clone());
+        let commit = match self.part::<CommitChecks>(&["repository", "checks"])? {
+            Fact::Known(Some(commit)) => commit,
+            Fact::Known(None) => return Ok(Fact::Known(FoundChecks { viewer, ..FoundChecks::default() })),
+            Fact::Unknown(why) => return Ok(Fact::Unknown(why)),
+            Fact::Unasked => return Ok(Fact::Unasked),
+        };
+        let unsaid = || self.answer.sent.malformed("a list of check runs is null");
+        let suites = commit.check_suites.ok_or_else(unsaid)?;
+        let mut found = FoundChecks { runs: Vec::new(), more: suites.page_info.has_next_page, viewer };
+        for suite in suites.nodes {
+            let app = suite.app.map(|app| app.slug);
+            let runs = suite.check_runs.ok_or_else(unsaid)?;
+            found.more |= runs.page_info.has_next_page;
+            for run in runs.nodes {
+                let unknown = || self.answer.sent.malformed("a check run has no id");
+                found.runs.push(CheckRun {
+                    id: run.id().ok_or_else(unknown)?,
+                    app: app.clone(),
+                    external_id: run.external_id.unwrap_or_default(),
+                    text: run.text.unwrap_or_default(),
+                });
+            }
+        }
+        Ok(Fact::Known(found))
     }
 
     fn repository(&self) -> Result<Fact<RepositoryState>, PortError> {
@@ -621,6 +664,54 @@ impl From<RefNode> for GitRef {
             committed_at: target.as_ref().and_then(|t| t.committed_date),
             message: target.and_then(|t| t.message),
         }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CommitChecks {
+    check_suites: Option<Suites>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Suites {
+    nodes: Vec<SuiteNode>,
+    page_info: PageInfo,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SuiteNode {
+    app: Option<AppNode>,
+    check_runs: Option<CheckRuns>,
+}
+
+#[derive(Deserialize)]
+struct AppNode {
+    slug: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CheckRuns {
+    nodes: Vec<CheckNode>,
+    page_info: PageInfo,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CheckNode {
+    permalink: String,
+    external_id: Option<String>,
+    text: Option<String>,
+}
+
+impl CheckNode {
+    /// The id, which is the last part of its address.
+    fn id(&self) -> Option<u64> {
+        let path = self.permalink.split(['?', '#']).next()?;
+        path.rsplit('/').next()?.parse().ok()
     }
 }
 

@@ -4,15 +4,15 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use http::Method;
 use reqwest::Url;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::client::{Ask, Client};
 use super::errors::Effect;
 use super::query;
 use crate::core::facts::{Permission, RunState};
 use crate::ports::{
-    Deletion, FactsQuery, FactsReply, GitHub, Label, Listing, NewCommit, PortError, Probe, Probed, ReactTo, RepoName,
-    RestRead, WindowPage,
+    CheckFace, CheckPage, CheckRun, Deletion, FactsQuery, FactsReply, GitHub, Label, Listing, NewCheckRun, NewCommit,
+    PortError, Probe, Probed, ReactTo, RepoName, RestRead, WindowPage,
 };
 
 /// A repository label, as REST gives it: without its time of creation.
@@ -69,6 +69,61 @@ struct RunAnswer {
 #[derive(Deserialize)]
 struct IdAnswer {
     id: u64,
+}
+
+/// How many check runs a page holds.
+const CHECK_PAGE: usize = 100;
+
+/// A check run.
+#[derive(Deserialize)]
+struct CheckAnswer {
+    id: u64,
+    external_id: Option<String>,
+    app: Option<AppAnswer>,
+    output: Option<OutputAnswer>,
+}
+
+#[derive(Deserialize)]
+struct AppAnswer {
+    slug: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct OutputAnswer {
+    text: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ChecksAnswer {
+    check_runs: Vec<CheckAnswer>,
+}
+
+impl From<CheckAnswer> for CheckRun {
+    fn from(check: CheckAnswer) -> Self {
+        Self {
+            id: check.id,
+            app: check.app.and_then(|app| app.slug),
+            external_id: check.external_id.unwrap_or_default(),
+            text: check.output.and_then(|output| output.text).unwrap_or_default(),
+        }
+    }
+}
+
+/// What a check run shows, as a body.
+fn check_face(face: &CheckFace) -> Map<String, Value> {
+    let time = |at: DateTime<Utc>| json!(at.to_rfc3339_opts(SecondsFormat::Secs, true));
+    let status = if face.conclusion.is_some() { "completed" } else { "in_progress" };
+    let output = json!({ "title": face.title, "summary": face.summary, "text": face.text });
+    let always = [
+        ("status", json!(status)),
+        ("started_at", time(face.started_at)),
+        ("details_url", json!(face.details_url)),
+        ("output", output),
+    ];
+    let ended =
+        [("conclusion", face.conclusion.map(|word| json!(word))), ("completed_at", face.completed_at.map(time))];
+    let ended = ended.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    always.into_iter().chain(ended).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 impl Client {
@@ -247,6 +302,32 @@ impl GitHub for Client {
             Some(mutation) => self.graphql_as(mutation, Effect::Write).await?.deleted(),
             None => Ok(()),
         }
+    }
+
+    async fn create_check_run(&self, repo: &RepoName, check: &NewCheckRun) -> Result<CheckRun, PortError> {
+        let mut body = check_face(&check.face);
+        let more = [("name", &check.name), ("head_sha", &check.commit), ("external_id", &check.external_id)];
+        body.extend(more.map(|(name, value)| (name.to_owned(), json!(value))));
+        let answer = self.write(Method::POST, repo, &["check-runs"], Some(body.into())).await?;
+        Ok(answer.json::<CheckAnswer>()?.into())
+    }
+
+    async fn check_runs(&self, repo: &RepoName, commit: &str, name: &str, page: u32) -> Result<CheckPage, PortError> {
+        let mut ask = self.rest(Method::GET, repo, &["commits", commit, "check-runs"], None, Effect::Read)?;
+        // The default filter shows the newest of each suite alone.
+        ask.url
+            .query_pairs_mut()
+            .append_pair("check_name", name)
+            .append_pair("filter", "all")
+            .append_pair("per_page", &CHECK_PAGE.to_string())
+            .append_pair("page", &page.to_string());
+        let ChecksAnswer { check_runs } = self.send(ask).await?.json()?;
+        let more = check_runs.len() >= CHECK_PAGE;
+        Ok(CheckPage { runs: check_runs.into_iter().map(CheckRun::from).collect(), more })
+    }
+
+    async fn update_check_run(&self, repo: &RepoName, id: u64, face: &CheckFace) -> Result<(), PortError> {
+        self.write(Method::PATCH, repo, &["check-runs", &id.to_string()], Some(check_face(face).into())).await.map(drop)
     }
 
     async fn add_labels(&self, repo: &RepoName, number: u64, names: &[String]) -> Result<(), PortError> {

@@ -127,8 +127,8 @@ impl<G: GitHub> Ledger for RefLedger<'_, G> {
         Ok(Self::among(key, &found.refs))
     }
 
-    fn listing(&self) -> Listing {
-        Listing::Refs
+    fn listing(&self) -> Option<Listing> {
+        Some(Listing::Refs)
     }
 
     fn add_to_window(&self, window: &mut Window, page: &WindowPage) {

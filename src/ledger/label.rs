@@ -66,8 +66,8 @@ impl<G: GitHub> Ledger for LabelLedger<'_, G> {
             .collect())
     }
 
-    fn listing(&self) -> Listing {
-        Listing::Labels
+    fn listing(&self) -> Option<Listing> {
+        Some(Listing::Labels)
     }
 
     fn add_to_window(&self, window: &mut Window, page: &WindowPage) {

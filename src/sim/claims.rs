@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::State;
-use crate::core::claim::{Record, label_name, parse_commit_message, parse_label_name, parse_ref_name, ref_prefix};
+use super::checks::CheckRow;
+use crate::core::claim::{
+    Record, label_name, parse_check_text, parse_commit_message, parse_label_name, parse_ref_name, ref_prefix,
+};
 use crate::core::key::Key;
 
 impl State {
@@ -20,7 +23,16 @@ impl State {
             let (_, number) = parse_ref_name(&found.name)?;
             Some((number, parse_commit_message(&found.message?).ok()?.1))
         });
-        labels.chain(refs).collect()
+        let mut claims: BTreeMap<u32, Record> = labels.chain(refs).collect();
+        // Of the check runs that say a number, the one with the lowest id has it.
+        let mut checks = self.checks(full);
+        checks.sort_by_key(|row| std::cmp::Reverse(row.id));
+        for check in checks.into_iter().map(CheckRow::seen).filter(|check| check.external_id == digest.as_str()) {
+            if let Ok((number, Ok(record))) = parse_check_text(&check.text) {
+                claims.insert(number, record);
+            }
+        }
+        claims
     }
 
     /// Claim `number` of a key, if it stands and can be read.
@@ -35,6 +47,11 @@ impl State {
         if let Some((_, name)) = path.rsplit_once("/labels/") {
             parse_label_name(name)?;
             return Record::decode(self.label(full, name)?.description.as_deref()?).ok();
+        }
+        if let Some((_, id)) = path.rsplit_once("/check-runs/") {
+            let id: u64 = id.parse().ok()?;
+            let check = self.checks(full).into_iter().find(|row| row.id == id)?.seen();
+            return parse_check_text(&check.text).ok()?.1.ok();
         }
         let (_, name) = path.split_once("/git/")?;
         parse_ref_name(name)?;

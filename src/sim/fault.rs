@@ -53,6 +53,12 @@ pub enum Op {
     CreateRef,
     /// Move a ref.
     UpdateRef,
+    /// Create a check run.
+    CreateCheckRun,
+    /// Change a check run.
+    UpdateCheckRun,
+    /// List the check runs of a commit.
+    ListCheckRuns,
     /// Ask for a person's permission.
     Permission,
     /// Read a workflow run.
@@ -88,6 +94,8 @@ impl Op {
                 | Self::CreateCommit
                 | Self::CreateRef
                 | Self::UpdateRef
+                | Self::CreateCheckRun
+                | Self::UpdateCheckRun
         )
     }
 
@@ -136,6 +144,9 @@ impl Op {
             Self::CreateCommit => "create-commit",
             Self::CreateRef => "create-ref",
             Self::UpdateRef => "update-ref",
+            Self::CreateCheckRun => "create-check-run",
+            Self::UpdateCheckRun => "update-check-run",
+            Self::ListCheckRuns => "list-check-runs",
             Self::Permission => "permission",
             Self::GetRun => "get-run",
             Self::ListRuns => "list-runs",

@@ -13,6 +13,7 @@ use async_graphql_parser::{Pos, Positioned, parse_query};
 use async_graphql_value::{ConstValue, Name, Value as Argument};
 use serde_json::{Map, Value, json};
 
+use super::checks::CheckRow;
 use super::error::ApiError;
 use super::fault::Op;
 use super::git::{CommitRow, RefUpdate};
@@ -231,6 +232,9 @@ enum Node<'a> {
     Blob(&'a Repository, &'a FileContent),
     Tree(&'a Repository, String),
     Commit(&'a Repository, CommitRow),
+    Suite(&'a Repository, &'a CheckRow),
+    Check(&'a Repository, &'a CheckRow),
+    App(&'a CheckRow),
     Ref(&'a Repository, String),
     RateLimit,
     Connection(&'static str, Page<'a>),
@@ -260,6 +264,8 @@ enum Entry<'a> {
     Label(&'a Repository, &'a RepoLabel),
     LabelEvent(&'a Repository, &'a LabelEventRow),
     Ref(&'a Repository, String),
+    Suite(&'a Repository, &'a CheckRow),
+    Check(&'a Repository, &'a CheckRow),
 }
 
 impl<'a> From<Entry<'a>> for Node<'a> {
@@ -269,6 +275,8 @@ impl<'a> From<Entry<'a>> for Node<'a> {
             Entry::Label(repo, row) => Self::Label(repo, row),
             Entry::LabelEvent(repo, row) => Self::LabelEvent(repo, row),
             Entry::Ref(repo, name) => Self::Ref(repo, name),
+            Entry::Suite(repo, row) => Self::Suite(repo, row),
+            Entry::Check(repo, row) => Self::Check(repo, row),
         }
     }
 }
@@ -559,8 +567,60 @@ impl<'a> Run<'a> {
                 "message" => value(json!(row.message)),
                 "committedDate" | "authoredDate" => value(json!(time(row.at))),
                 "tree" => Ok(Out::Node(Node::Tree(repo, row.tree.clone()))),
+                "checkSuites" => {
+                    self.may_read(repo, Scope::Checks)?;
+                    let mut suites: Vec<&CheckRow> = Vec::new();
+                    for row in self.checks(repo, &row.oid, args) {
+                        if suites.iter().all(|known| known.suite != row.suite) {
+                            suites.push(row);
+                        }
+                    }
+                    let rows = suites
+                        .into_iter()
+                        .map(|row| Listed { cursor: cursor(row.suite), entry: Entry::Suite(repo, row) });
+                    page("checkSuites", rows.collect(), args, false)
+                        .map(|page| connection("CheckSuiteConnection", page))
+                }
                 _ => git_object(repo, "C", &row.oid, name),
             },
+            Node::Suite(repo, of) => match name {
+                "id" => value(json!(node_id("CS", of.suite))),
+                "app" => Ok(Out::Node(Node::App(of))),
+                "checkRuns" => {
+                    let mut rows = self.checks(repo, &of.head_sha, args);
+                    rows.retain(|row| row.suite == of.suite);
+                    let rows =
+                        rows.into_iter().map(|row| Listed { cursor: cursor(row.id), entry: Entry::Check(repo, row) });
+                    page("checkRuns", rows.collect(), args, false).map(|page| connection("CheckRunConnection", page))
+                }
+                "repository" => Ok(Out::Node(Node::Repository(repo))),
+                _ => Err(Problem::Undefined),
+            },
+            Node::App(row) => match name {
+                "slug" | "name" => value(json!(row.slug())),
+                _ => Err(Problem::Undefined),
+            },
+            Node::Check(repo, row) => {
+                let said = &row.said;
+                match name {
+                    "id" => value(json!(node_id("CR", row.id))),
+                    "databaseId" => value(i32::try_from(row.id).map_or(Value::Null, Value::from)),
+                    "name" => value(json!(row.name)),
+                    "permalink" | "url" => value(json!(row.page(web, repo))),
+                    "externalId" => value(json!(said.external_id)),
+                    "detailsUrl" => value(json!(said.details_url)),
+                    "status" => value(json!(said.status.as_deref().unwrap_or("queued").to_uppercase())),
+                    "conclusion" => value(json!(said.conclusion.as_deref().map(str::to_uppercase))),
+                    "startedAt" => value(json!(said.started_at.map(time))),
+                    "completedAt" => value(json!(said.completed_at.map(time))),
+                    "title" => value(json!(said.title)),
+                    "summary" => value(json!(said.summary)),
+                    "text" => value(json!(said.text)),
+                    "checkSuite" => Ok(Out::Node(Node::Suite(repo, row))),
+                    "repository" => Ok(Out::Node(Node::Repository(repo))),
+                    _ => Err(Problem::Undefined),
+                }
+            }
             Node::Ref(repo, full) => {
                 let (prefix, short) = ref_parts(full);
                 match name {
@@ -660,6 +720,9 @@ impl<'a> Run<'a> {
             }
             "object" => {
                 self.may_read(repo, Scope::Contents)?;
+                if let Some(oid) = args.get("oid").and_then(Value::as_str) {
+                    return node(known_commit(repo, oid).map(|row| Node::Commit(repo, row)));
+                }
                 node(object(repo, text(args, "expression")?))
             }
             "issueOrPullRequest" | "issue" | "pullRequest" => {
@@ -694,6 +757,18 @@ impl<'a> Run<'a> {
             }
             _ => Err(Problem::Undefined),
         }
+    }
+
+    /// The check runs of a commit that `filterBy` lets through, oldest first.
+    fn checks(&self, repo: &'a Repository, commit: &str, args: &Args) -> Vec<&'a CheckRow> {
+        let filter = |name: &str| args.get("filterBy").and_then(|filter| filter.get(name));
+        let mut rows = self.state.listed_checks(repo, commit);
+        rows.retain(|row| filter("checkName").and_then(Value::as_str).is_none_or(|name| row.name == name));
+        if filter("checkType").and_then(Value::as_str) == Some("LATEST") {
+            let all = rows.clone();
+            rows.retain(|row| !all.iter().any(|other| other.id > row.id && other.name == row.name));
+        }
+        rows
     }
 
     fn labels_readable(&self, repo: &Repository) -> Result<(), Problem> {
@@ -791,6 +866,9 @@ impl Node<'_> {
             Self::Blob(..) => "Blob",
             Self::Tree(..) => "Tree",
             Self::Commit(..) => "Commit",
+            Self::Suite(..) => "CheckSuite",
+            Self::Check(..) => "CheckRun",
+            Self::App(_) => "App",
             Self::Ref(..) => "Ref",
             Self::RateLimit => "RateLimit",
             Self::Connection(kind, _) => kind,
@@ -841,6 +919,9 @@ fn can_be_null(on: &str, field: &str) -> bool {
         "LabeledEvent" | "UnlabeledEvent" => field == "actor",
         "Blob" => matches!(field, "isBinary" | "text"),
         "Ref" => field == "target",
+        "Commit" => field == "checkSuites",
+        "CheckSuite" => matches!(field, "app" | "checkRuns"),
+        "CheckRun" => !matches!(field, "id" | "name" | "permalink" | "url" | "status" | "checkSuite" | "repository"),
         "PageInfo" => matches!(field, "startCursor" | "endCursor"),
         "User" | "Bot" | "Organization" => matches!(field, "databaseId" | "name"),
         _ => on.ends_with("Connection") && field == "nodes",
@@ -897,6 +978,18 @@ fn object<'a>(repo: &'a Repository, expression: &str) -> Option<Node<'a>> {
         TreeEntry::File(content) => Node::Blob(repo, content),
         TreeEntry::Folder => Node::Tree(repo, repo.default_tree()?),
     })
+}
+
+/// A commit by its id, also one of which nothing but the id is known.
+fn known_commit(repo: &Repository, oid: &str) -> Option<CommitRow> {
+    let bare = || CommitRow {
+        oid: oid.to_owned(),
+        message: String::new(),
+        tree: repo.default_tree().unwrap_or_default(),
+        parents: Vec::new(),
+        at: repo.created_at,
+    };
+    repo.commit(oid).or_else(|| repo.knows_commit(oid).then(bare))
 }
 
 /// A ref's full name as GitHub's two fields have it.

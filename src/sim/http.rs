@@ -1,6 +1,7 @@
 //! The embedded GitHub behind loopback HTTP: the REST and GraphQL of github.com under `/`, and of Enterprise Server
 //! under `/api/v3` and `/api/graphql`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
@@ -23,6 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
+use super::checks::{CheckRow, CheckWords};
 use super::error::{ApiError, Code};
 use super::fault::{CallInfo, Op};
 use super::graphql;
@@ -702,6 +704,28 @@ fn in_repository<'a>(method: &str, repo: RepoName, rest: &[&str], ask: &'a Ask<'
                 }),
             )
         }
+        ("POST", ["check-runs"]) => (
+            Op::CreateCheckRun,
+            Box::new(move |state, session| {
+                let (name, commit, words) = (ask.needed("name")?, ask.needed("head_sha")?, ask.check_words()?);
+                let row = state.create_check_run(session, &repo, name, commit, words)?;
+                ask.one_check(state, &repo, &row, 201)
+            }),
+        ),
+        ("PATCH", ["check-runs", id]) => {
+            let id = number(id)?;
+            (
+                Op::UpdateCheckRun,
+                Box::new(move |state, session| {
+                    let row = state.update_check_run(session, &repo, id, ask.check_words()?)?;
+                    ask.one_check(state, &repo, &row, 200)
+                }),
+            )
+        }
+        ("GET", ["commits", commit, "check-runs"]) => {
+            let commit = (*commit).to_owned();
+            (Op::ListCheckRuns, Box::new(move |state, session| ask.checks(state, session, &repo, &commit)))
+        }
         ("GET", ["collaborators", login, "permission"]) => {
             let login = (*login).to_owned();
             (
@@ -742,6 +766,51 @@ impl Ask<'_> {
         let found = state.world().repository(&repo.owner, &repo.name).ok_or(ApiError::NotFound)?;
         let oid = found.target(name).ok_or(ApiError::NotFound)?;
         Ok(Reply::new(status, self.at(state).git_ref(found, name, oid)))
+    }
+
+    fn one_check(&self, state: &State, repo: &RepoName, row: &CheckRow, status: u16) -> Result<Reply, ApiError> {
+        let found = state.world().repository(&repo.owner, &repo.name).ok_or(ApiError::NotFound)?;
+        Ok(Reply::new(status, self.at(state).check(state.world(), found, row)))
+    }
+
+    /// What the body says of a check run.
+    fn check_words(&self) -> Result<CheckWords, ApiError> {
+        let body = self.object()?;
+        let text = |name: &str| self.text(name).map(|text| text.map(str::to_owned));
+        let time = |name: &str| {
+            let at = self.text(name)?.map(str::parse::<DateTime<Utc>>).transpose();
+            at.map_err(|_| ApiError::Unprocessable(format!("Invalid request.\n\n{name} is not a date-time.")))
+        };
+        let output = |name: &str| body.get("output")?.get(name)?.as_str().map(str::to_owned);
+        Ok(CheckWords {
+            external_id: text("external_id")?,
+            status: text("status")?,
+            conclusion: text("conclusion")?,
+            started_at: time("started_at")?,
+            completed_at: time("completed_at")?,
+            details_url: text("details_url")?,
+            title: output("title"),
+            summary: output("summary"),
+            text: output("text"),
+        })
+    }
+
+    fn checks(&self, state: &State, session: &Session, repo: &RepoName, commit: &str) -> Result<Reply, ApiError> {
+        let world = state.view(session);
+        let found = world.with_checks(&session.caller, repo)?;
+        if !found.knows_commit(commit) {
+            return Err(ApiError::Unprocessable(format!("No commit found for SHA: {commit}")));
+        }
+        let mut rows = state.listed_checks(found, commit);
+        rows.retain(|row| self.param("check_name").is_none_or(|name| row.name == name));
+        rows.reverse();
+        if self.param("filter") != Some("all") {
+            let mut seen = BTreeSet::new();
+            rows.retain(|row| seen.insert((row.suite, row.name.clone())));
+        }
+        let total = rows.len();
+        let (shown, link) = self.page(found, &rows, |row| self.at(state).check(world, found, row));
+        Ok(Reply { status: 200, body: json!({ "total_count": total, "check_runs": shown }), link })
     }
 
     /// The commit that the body describes. What it leaves out is the caller's and of now.

@@ -3,6 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
+use super::checks::CheckRow;
 use super::error::ApiError;
 use super::git::CommitRow;
 use super::state::Rate;
@@ -324,6 +325,53 @@ impl Addresses<'_> {
             },
             "repository": repository,
             "head_repository": repository,
+        })
+    }
+
+    /// A check run.
+    pub(super) fn check(&self, world: &World, repo: &Repository, row: &CheckRow) -> Value {
+        let url = format!("{}/check-runs/{}", self.repo_url(repo), row.id);
+        let said = &row.said;
+        json!({
+            "id": row.id,
+            "node_id": node_id("CR", row.id),
+            "head_sha": row.head_sha,
+            "external_id": said.external_id.clone().unwrap_or_default(),
+            "url": url,
+            "html_url": row.page(self.web, repo),
+            "details_url": said.details_url.clone().unwrap_or_else(|| row.page(self.web, repo)),
+            "status": said.status,
+            "conclusion": said.conclusion,
+            "started_at": said.started_at.map(time),
+            "completed_at": said.completed_at.map(time),
+            "output": {
+                "title": said.title, "summary": said.summary, "text": said.text,
+                "annotations_count": 0, "annotations_url": format!("{url}/annotations"),
+            },
+            "name": row.name,
+            "check_suite": { "id": row.suite },
+            "app": self.app(world, row),
+            "pull_requests": [],
+        })
+    }
+
+    /// The App that made a check run.
+    fn app(&self, world: &World, row: &CheckRow) -> Value {
+        let Some(user) = world.user(&row.app) else { return Value::Null };
+        let since = time(DateTime::UNIX_EPOCH);
+        json!({
+            "id": user.id,
+            "slug": row.slug(),
+            "node_id": node_id("A", user.id),
+            "owner": self.user(user),
+            "name": row.slug(),
+            "description": "",
+            "external_url": self.web,
+            "html_url": format!("{}/apps/{}", self.web, row.slug()),
+            "created_at": since,
+            "updated_at": since,
+            "permissions": { "checks": "write", "metadata": "read" },
+            "events": [],
         })
     }
 

@@ -4,6 +4,7 @@
 //! the GitHub around it: its clock, tokens, rate limits, faults, and every write. [`port::InProcess`] and,
 //! behind loopback HTTP, `http` are two thin faces of it: neither checks a permission or a limit of its own.
 
+mod checks;
 mod claims;
 mod error;
 mod fault;
@@ -23,6 +24,7 @@ mod state;
 pub mod webhook;
 mod world;
 
+pub use checks::{CheckLists, CheckRow, CheckWords};
 pub use error::{ApiError, Code, FieldError};
 pub use fault::{CallInfo, Fault, Op, Planned};
 pub use git::{CommitRow, RefUpdate};

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::checks::{CheckRow, CheckWords};
 use super::error::ApiError;
 use super::fault::{CallInfo, Fault, Op};
 use super::git::{NO_OBJECT, RefUpdate};
@@ -20,8 +21,9 @@ use crate::core::facts::{Comment, Fact, LabelEvent, Permission, RepositoryState,
 use crate::core::identity::Actor;
 use crate::core::policy::POLICY_PATH;
 use crate::ports::{
-    Deletion, FactsQuery, FactsReply, FoundRefs, GitHub, GitRef, Label, LabelPage, Listing, NewCommit, PolicyRead,
-    PortError, Probe, Probed, ReactTo, RefPage, RepoName, WindowPage,
+    CheckFace, CheckPage, CheckRun, Deletion, FactsQuery, FactsReply, FoundChecks, FoundRefs, GitHub, GitRef, Label,
+    LabelPage, Listing, NewCheckRun, NewCommit, PolicyRead, PortError, Probe, Probed, ReactTo, RefPage, RepoName,
+    WindowPage,
 };
 
 /// How many of the newest comments the facts hold.
@@ -30,6 +32,10 @@ pub const COMMENTS: usize = 50;
 pub const LABEL_EVENTS: usize = 30;
 /// How many labels a page holds.
 pub const LABEL_PAGE: usize = 100;
+/// How many check suites of a commit are looked at.
+pub const CHECK_SUITES: usize = 20;
+/// How many check runs a page holds.
+pub const CHECK_PAGE: usize = 100;
 /// How many refs a page holds.
 pub const REF_PAGE: usize = 100;
 /// How long to wait after a secondary limit that does not say, in seconds: GitHub's documentation asks for a minute.
@@ -143,7 +149,8 @@ fn by_name(repo: &Repository, names: &[String]) -> BTreeMap<String, Label> {
 }
 
 /// What is found of a key's claims.
-fn probed(world: &World, session: &Session, repo: &Repository, probe: &Probe) -> Result<Probed, ApiError> {
+fn probed(state: &State, session: &Session, repo: &Repository, probe: &Probe) -> Result<Probed, ApiError> {
+    let world = state.view(session);
     match probe {
         Probe::Nothing => Ok(Probed::Nothing),
         Probe::Labels(_) if !world.may_read_labels(&session.caller, repo) => Err(session.caller.refused()),
@@ -152,6 +159,20 @@ fn probed(world: &World, session: &Session, repo: &Repository, probe: &Probe) ->
             allow_contents(world, session, repo)?;
             let RefPage { refs, next } = ref_page(repo, prefix, None);
             Ok(Probed::Refs(found(repo, refs, next.is_some())))
+        }
+        Probe::Checks { commit, name } => {
+            allow_contents(world, session, repo)?;
+            world.allow(&session.caller, repo, Scope::Checks, Access::Read, Permission::Read)?;
+            let mut rows = state.listed_checks(repo, commit);
+            rows.retain(|row| row.name == *name);
+            let mut suites = BTreeMap::<u64, Vec<&CheckRow>>::new();
+            for row in rows {
+                suites.entry(row.suite).or_default().push(row);
+            }
+            let more = suites.len() > CHECK_SUITES || suites.values().any(|rows| rows.len() > CHECK_PAGE);
+            let shown = suites.values().take(CHECK_SUITES).flat_map(|rows| rows.iter().take(CHECK_PAGE));
+            let runs = shown.map(|row| row.seen()).collect();
+            Ok(Probed::Checks(FoundChecks { runs, more, viewer: Some(session.caller.login.clone()) }))
         }
         Probe::Ref(name) => {
             allow_contents(world, session, repo)?;
@@ -186,7 +207,9 @@ fn page(
     after: Option<&str>,
 ) -> Result<WindowPage, ApiError> {
     match listing {
-        Listing::Labels | Listing::OldestLabels if !world.may_read_labels(&session.caller, repo) => Err(session.caller.refused()),
+        Listing::Labels | Listing::OldestLabels if !world.may_read_labels(&session.caller, repo) => {
+            Err(session.caller.refused())
+        }
         Listing::Labels => {
             let (labels, next) = repo.newest_labels(LABEL_PAGE, after);
             Ok(WindowPage::Labels(LabelPage { labels: labels.into_iter().map(label).collect(), next }))
@@ -199,6 +222,21 @@ fn page(
             allow_contents(world, session, repo)?;
             Ok(WindowPage::Refs(ref_page(repo, REF_PREFIX, after)))
         }
+    }
+}
+
+/// What a check run shows, as the embedded GitHub takes it.
+fn words_of(face: &CheckFace) -> CheckWords {
+    CheckWords {
+        external_id: None,
+        status: Some(if face.conclusion.is_some() { "completed" } else { "in_progress" }.to_owned()),
+        conclusion: face.conclusion.map(str::to_owned),
+        started_at: Some(face.started_at),
+        completed_at: face.completed_at,
+        details_url: Some(face.details_url.clone()),
+        title: Some(face.title.clone()),
+        summary: Some(face.summary.clone()),
+        text: Some(face.text.clone()),
     }
 }
 
@@ -281,7 +319,9 @@ impl GitHub for InProcess {
                     resource: query.number.map_or(Fact::Unasked, |_| Fact::Unknown(why.clone())),
                     claims: match query.claims {
                         Probe::Nothing => Fact::Known(Probed::Nothing),
-                        Probe::Labels(_) | Probe::Refs(_) | Probe::Ref(_) => Fact::Unknown(why.clone()),
+                        Probe::Labels(_) | Probe::Refs(_) | Probe::Ref(_) | Probe::Checks { .. } => {
+                            Fact::Unknown(why.clone())
+                        }
                     },
                     window: query.window.map_or(Fact::Unasked, |_| Fact::Unknown(why)),
                 });
@@ -296,7 +336,7 @@ impl GitHub for InProcess {
                 policy: policy(world, session, repo),
                 repository: Fact::Known(RepositoryState { id: repo.id, name_with_owner: repo.full_name() }),
                 resource,
-                claims: match probed(world, session, repo, &query.claims) {
+                claims: match probed(state, session, repo, &query.claims) {
                     Ok(found) => Fact::Known(found),
                     Err(error) => words(&error),
                 },
@@ -327,7 +367,7 @@ impl GitHub for InProcess {
     async fn probe(&self, repo: &RepoName, probe: &Probe) -> Result<Probed, PortError> {
         let result = self.graphql(|state, session| {
             let world = state.view(session);
-            Ok(world.visible(&session.caller, repo).and_then(|repo| probed(world, session, repo, probe)))
+            Ok(world.visible(&session.caller, repo).and_then(|repo| probed(state, session, repo, probe)))
         });
         part(repo, result.await?)
     }
@@ -437,6 +477,37 @@ impl GitHub for InProcess {
         refused.map_or(Ok(()), |error| {
             Err(PortError::Denied { status: 200, message: error.message(), request: request() })
         })
+    }
+
+    async fn create_check_run(&self, repo: &RepoName, check: &NewCheckRun) -> Result<CheckRun, PortError> {
+        self.call(Op::CreateCheckRun, "POST", format!("/repos/{repo}/check-runs"), |state, session| {
+            let words = CheckWords { external_id: Some(check.external_id.clone()), ..words_of(&check.face) };
+            state.create_check_run(session, repo, &check.name, &check.commit, words).map(|row| row.seen())
+        })
+        .await
+    }
+
+    async fn check_runs(&self, repo: &RepoName, commit: &str, name: &str, page: u32) -> Result<CheckPage, PortError> {
+        let path = format!("/repos/{repo}/commits/{commit}/check-runs");
+        self.call(Op::ListCheckRuns, "GET", path, |state, session| {
+            let found = state.view(session).with_checks(&session.caller, repo)?;
+            if !found.knows_commit(commit) {
+                return Err(ApiError::Unprocessable(format!("No commit found for SHA: {commit}")));
+            }
+            let mut rows = state.listed_checks(found, commit);
+            rows.retain(|row| row.name == name);
+            let before = usize::try_from(page).unwrap_or(usize::MAX).saturating_sub(1).saturating_mul(CHECK_PAGE);
+            let runs: Vec<_> = rows.iter().rev().skip(before).take(CHECK_PAGE).map(|row| row.seen()).collect();
+            Ok(CheckPage { more: runs.len() == CHECK_PAGE, runs })
+        })
+        .await
+    }
+
+    async fn update_check_run(&self, repo: &RepoName, id: u64, face: &CheckFace) -> Result<(), PortError> {
+        self.call(Op::UpdateCheckRun, "PATCH", format!("/repos/{repo}/check-runs/{id}"), |state, session| {
+            state.update_check_run(session, repo, id, words_of(face)).map(drop)
+        })
+        .await
     }
 
     async fn add_labels(&self, repo: &RepoName, number: u64, names: &[String]) -> Result<(), PortError> {

@@ -11,7 +11,7 @@ pub use build::{GUARD_TOKEN, claim_key};
 
 use super::{Access, Scope};
 use crate::config::located::LocatedError;
-use crate::core::claim::{Cause, LedgerKind, Outcome};
+use crate::core::claim::{Cause, LedgerChoice, Outcome};
 use crate::core::decision::{OnError, Reason, Verdict};
 use crate::core::facts::Permission;
 use crate::core::key::Task;
@@ -91,7 +91,7 @@ impl Workflow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inputs {
     /// The ledger, if not the policy's.
-    pub ledger: Option<LedgerKind>,
+    pub ledger: Option<LedgerChoice>,
     /// Whether people without write permission may start it.
     pub anyone: bool,
     /// Whether everything is paused.

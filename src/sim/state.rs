@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 
+use super::checks::CheckLists;
 use super::error::{ApiError, Code};
 use super::fault::{CallInfo, Fault, Op, Planned};
 use super::world::{
@@ -236,12 +237,16 @@ pub struct State {
     pub faults: Vec<Planned>,
     /// GraphQL fields that are refused to everyone, each as `Type.field`.
     pub denied_fields: BTreeSet<String>,
+    /// What lists of check runs show.
+    pub check_lists: CheckLists,
     world: Arc<World>,
     /// Earlier worlds, each with when it was over.
     history: VecDeque<(DateTime<Utc>, Arc<World>)>,
     tokens: BTreeMap<String, Token>,
     ids: Ids,
     calls: Vec<CallInfo>,
+    /// How many requests there have been.
+    pub(super) requests: usize,
     struck: usize,
     writes: Vec<Write>,
 }
@@ -264,11 +269,13 @@ impl State {
             oldest_read: None,
             faults: Vec::new(),
             denied_fields: BTreeSet::new(),
+            check_lists: CheckLists::Whole,
             world: Arc::new(World::default()),
             history: VecDeque::new(),
             tokens: BTreeMap::new(),
             ids: Ids(1_000_000),
             calls: Vec::new(),
+            requests: 0,
             struck: 0,
             writes: Vec::new(),
         };
@@ -619,6 +626,7 @@ impl State {
     ) -> Answer<T> {
         let op = call.op;
         self.calls.push(call);
+        self.requests += 1;
         let Some(fault) = fault.or_else(|| self.faults.iter_mut().find_map(|f| f.hits(op).then(|| f.fault.clone())))
         else {
             return Answer::Answered(self.admit(token, op, 0).and_then(|session| run(self, &session)));
@@ -1010,7 +1018,7 @@ impl State {
     }
 
     /// The time to the second, as GitHub stamps it.
-    fn stamp(&self) -> DateTime<Utc> {
+    pub(super) fn stamp(&self) -> DateTime<Utc> {
         self.now.trunc_subsecs(0)
     }
 }
@@ -1020,7 +1028,7 @@ impl State {
 pub(super) struct Ids(u64);
 
 impl Ids {
-    const fn fresh(&mut self) -> u64 {
+    pub(super) const fn fresh(&mut self) -> u64 {
         self.0 += 1;
         self.0
     }

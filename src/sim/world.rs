@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
+use super::checks::CheckRow;
 use super::error::ApiError;
 use super::git::CommitRow;
 use super::state::{Caller, TokenKind};
@@ -123,6 +124,8 @@ pub struct Repository {
     pub commits: BTreeMap<String, CommitRow>,
     /// What each ref but the default branch points to, by full name.
     pub refs: BTreeMap<String, String>,
+    /// Check runs by id.
+    pub checks: BTreeMap<u64, CheckRow>,
 }
 
 /// A label of a repository.
@@ -384,6 +387,7 @@ impl Repository {
             runs: BTreeMap::new(),
             commits: BTreeMap::new(),
             refs: BTreeMap::new(),
+            checks: BTreeMap::new(),
         }
     }
 

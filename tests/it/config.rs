@@ -125,7 +125,7 @@ fn printed_defaults_are_the_real_ones() {
 fn every_key_of_the_table_has_an_effect() {
     for doc in config::policy_keys().chain(config::task_keys()) {
         let other = match (doc.name, doc.kind) {
-            ("version" | "ledger", _) => continue,
+            ("version", _) => continue,
             ("agents", _) => "[]",
             ("may", _) => "comment",
             (_, Type::Bool) => "true",
@@ -133,6 +133,7 @@ fn every_key_of_the_table_has_an_effect() {
             (_, Type::Duration { .. }) => "7m",
             (_, Type::Dollars) => "7.77",
             (_, Type::Word(words)) => words.iter().find(|word| **word != doc.default).unwrap(),
+            ("ledger-anchor", _) => "\"7777777777777777777777777777777777777777\"",
             (_, Type::Text { .. } | Type::Texts) => "seven",
             (_, Type::Effects) => "label",
             (_, Type::Events) => "issues",
@@ -220,7 +221,7 @@ fn mistakes_are_shown_where_they_are() {
         ("on:\n  issues: labelled", Some((2, 11)), "did you mean `labeled`?"),
         ("on:\n  issue_comment:\n    - deleted", Some((3, 7)), "what is gone asks for nothing"),
         ("on:", Some((1, 4)), "names no event"),
-        ("ledger: check-run", Some((1, 9)), "labels or refs, not in `check-run`"),
+        ("ledger-anchor: main", Some((1, 16)), "`main` is not the full id of a commit"),
         ("ledger: lable", Some((1, 9)), "did you mean `label`?"),
         ("version: 2", Some((1, 10)), "reads version 1"),
         ("trigger-labels: [Stop]\nblocking-labels: [stop]", Some((2, 18)), "nothing can start"),

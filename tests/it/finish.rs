@@ -82,7 +82,7 @@ impl Bench {
     }
 
     fn ledger(&self) -> AnyLedger<'_, InProcess> {
-        AnyLedger::new(self.kind, &self.github)
+        AnyLedger::new(self.kind, None, &self.github)
     }
 
     async fn claims(&self, key: &Key) -> Claims {
@@ -111,7 +111,7 @@ impl Bench {
         };
         let made = self.ledger().create(&self.repo, key, number, &record, highest.as_ref()).await.unwrap();
         assert!(matches!(made, Created::Made(_)));
-        Handle { ledger: self.kind, key: key.clone(), number, nonce }
+        Handle { ledger: self.kind, anchor: None, key: key.clone(), number, nonce }
     }
 
     fn input(&self, claim: &Handle, run: u64) -> FinishInput {

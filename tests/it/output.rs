@@ -26,7 +26,7 @@ fn key() -> Key {
 }
 
 fn handle() -> Handle {
-    Handle { ledger: LedgerKind::Label, key: key(), number: 1, nonce: "0a1b2c3d".parse().unwrap() }
+    Handle { ledger: LedgerKind::Label, anchor: None, key: key(), number: 1, nonce: "0a1b2c3d".parse().unwrap() }
 }
 
 fn seen(gate: Gate, saw: &str) -> Seen {

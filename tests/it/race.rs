@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use chrono::{DateTime, TimeDelta};
-use run_guard::core::claim::{ClaimState, Handle, LedgerKind, REF_PREFIX, Record, parse_commit_message};
+use run_guard::core::claim::{
+    ClaimState, Handle, LedgerKind, Outcome, REF_PREFIX, Record, parse_check_text, parse_commit_message,
+};
 use run_guard::core::facts::Permission;
 use run_guard::sim::http::Server;
 use run_guard::sim::{ItemSpec, Op, State, TokenSpec};
@@ -36,6 +38,8 @@ fn github(runs: u64) -> State {
     for run in 0..runs {
         state.add_run(REPO, FIRST_RUN + run, "issues", "alice");
     }
+    // For the ledger that keeps claims on commits: an issue names none.
+    state.set_file(REPO, ".github/run-guard.yml", &format!("ledger-anchor: \"{:040x}\"", 42));
     state.now += TimeDelta::minutes(1);
     state
 }
@@ -220,6 +224,7 @@ async fn a_winner_that_is_killed_is_followed_by_one_other() {
 const fn creation(ledger: LedgerKind) -> Op {
     match ledger {
         LedgerKind::Label => Op::CreateLabel,
+        LedgerKind::CheckRun => Op::CreateCheckRun,
         LedgerKind::Ref => Op::CreateRef,
     }
 }
@@ -231,9 +236,16 @@ fn settled_by(server: &Server) -> BTreeSet<u64> {
     let of_labels = labels.map(|label| Record::decode(label.description.as_deref().unwrap()).unwrap());
     let refs = state.refs(REPO, REF_PREFIX).into_iter();
     let of_refs = refs.map(|found| parse_commit_message(&found.message.unwrap()).unwrap().1);
+    let checks = state.checks(REPO).into_iter();
+    let of_checks = checks.map(|check| parse_check_text(check.said.text.as_deref().unwrap()).unwrap().1.unwrap());
     of_labels
         .chain(of_refs)
-        .filter(|record| matches!(record.state, ClaimState::Settled(_)))
+        .chain(of_checks)
+        // What lost an election was withdrawn, and never was a claim.
+        .filter(|record| match &record.state {
+            ClaimState::Settled(settlement) => settlement.outcome != Outcome::Withdrawn,
+            _ => false,
+        })
         .map(|record| record.owner.run)
         .collect()
 }

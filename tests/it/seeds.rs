@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use run_guard::app::simulate::{explore, run_seed, scenarios};
-use run_guard::core::claim::LedgerKind;
+use run_guard::core::claim::{LedgerChoice, LedgerKind};
 use run_guard::core::decision::OnError;
 use run_guard::sim::scenario::Scenario;
 
@@ -26,8 +26,11 @@ fn example(name: &str) -> Scenario {
 fn over(scenario: &Scenario, ledger: LedgerKind) -> Scenario {
     let mut scenario = scenario.clone();
     for workflow in &mut scenario.workflows {
-        workflow.inputs.ledger = Some(ledger);
+        workflow.inputs.ledger = Some(LedgerChoice::Kind(ledger));
     }
+    // Keys of issues name no commit.
+    let policy = scenario.policy.take().unwrap_or_default();
+    scenario.policy = Some(format!("ledger-anchor: {:040x}\n{policy}", scenario.repository_id));
     scenario.permissions.push((run_guard::sim::Scope::Contents, run_guard::sim::Access::Write));
     scenario.permissions.push((run_guard::sim::Scope::Checks, run_guard::sim::Access::Write));
     scenario

@@ -189,7 +189,7 @@ pub(super) struct Start {
 
 /// A request that changes a claim must be its owner's.
 pub(super) fn foreign_write(state: &State, repo: &str, call: &CallInfo, run: (u64, u32)) -> Option<String> {
-    if !matches!(call.op, Op::UpdateLabel | Op::UpdateRef) {
+    if !matches!(call.op, Op::UpdateLabel | Op::UpdateRef | Op::UpdateCheckRun) {
         return None;
     }
     let owner = state.claim_at(repo, &call.path)?.owner;

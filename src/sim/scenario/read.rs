@@ -12,7 +12,7 @@ use super::{
 };
 use crate::config::located::{Class, Document, Field, Kind, Node, did_you_mean, listed, shown};
 use crate::config::{from_node, unknown, values};
-use crate::core::claim::{Cause, LedgerKind, MAX_CLAIM_NUMBER, Outcome};
+use crate::core::claim::{Cause, LedgerChoice, MAX_CLAIM_NUMBER, Outcome};
 use crate::core::decision::{OnError, Reason, Verdict};
 use crate::core::facts::Permission;
 use crate::core::key::Task;
@@ -308,7 +308,7 @@ impl<'d> Reader<'d> {
         let ons = [("stop", OnError::Stop), ("proceed", OnError::Proceed), ("skip", OnError::Skip)];
         let usual = Inputs::default();
         Ok(Inputs {
-            ledger: keys.map("ledger", |f| f.word(&LedgerKind::ALL.map(|kind| (kind.as_str(), kind))))?,
+            ledger: keys.map("ledger", |f| f.word(&LedgerChoice::ALL))?,
             anyone: keys.flag("anyone")?,
             paused: keys.flag("paused")?,
             on_error: keys.map("on-error", |f| f.word(&ons))?.unwrap_or(usual.on_error),

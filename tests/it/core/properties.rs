@@ -526,7 +526,7 @@ proptest! {
         };
         let resource = if id % 2 == 0 { Resource::Issue(number) } else { Resource::PullRequest(number) };
         let key = Key::new(&host, run, resource, "t-1".parse().unwrap(), version);
-        let handle = Handle { ledger: LedgerKind::Label, key: key.clone(), number: claim, nonce: nonce.clone() };
+        let handle = Handle { ledger: LedgerKind::Label, anchor: None, key: key.clone(), number: claim, nonce: nonce.clone() };
         prop_assert_eq!(handle.to_string().parse::<Handle>().unwrap(), handle);
         let marker = Marker { key, claim, source_run_id: run, nonce, outcome };
         let line = marker.encode();
