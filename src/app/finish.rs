@@ -119,8 +119,8 @@ async fn sweep_on_the_side<G: GitHub, C: Clock>(
 
 /// Settles the claim; what a sweep on the side needs, if the claim was one's own to settle.
 async fn settle<G: GitHub, C: Clock>(
-    world: &World<'_, G, C>,
-    ledger: &AnyLedger<'_, G>,
+    world: &World<'_, Patient<'_, G, C>, C>,
+    ledger: &AnyLedger<'_, Patient<'_, G, C>>,
     input: &FinishInput,
     report: &mut FinishReport,
 ) -> Result<Option<(Policy, Window)>, String> {
@@ -131,7 +131,13 @@ async fn settle<G: GitHub, C: Clock>(
         claims: ledger.probe_one(key, *number),
         window: ledger.sweep_listing(),
     };
-    let reply = world.github.facts(&query).await.map_err(|e| e.to_string())?;
+    // The claim was made by this run, so a read that does not show it is most likely one that lags.
+    let shows = |reply: &FactsReply| match reply.claims.known().map(|probed| ledger.claims(key, probed)) {
+        Some(Ok(claims)) => claims.contains_key(number),
+        Some(Err(_)) | None => true,
+    };
+    let read = world.github.await_sight(async || world.github.facts(&query).await, shows);
+    let reply = read.await.map_err(|e| e.to_string())?;
     if let Some(repository) = reply.repository.known()
         && repository.id != key.repository()
     {
@@ -170,7 +176,9 @@ async fn settle<G: GitHub, C: Clock>(
         }),
         ..claim.record.clone()
     };
-    rewrite(ledger, input, &claim, &settled).await.map_err(|e| format!("claim {number} could not be settled: {e}"))?;
+    // One's own claim can be written once more with the same text. What is not settled may be started again.
+    let settling = world.github.insist(async || ledger.rewrite(&input.repo, key, &claim, &settled).await);
+    settling.await.map_err(|e| format!("claim {number} could not be settled: {e}"))?;
     report.outcome = Some(outcome);
     report.message = why;
     let resource = reply.resource.known().and_then(Option::as_ref);
@@ -202,20 +210,6 @@ fn own_claim(read: Option<ClaimRead>, input: &FinishInput) -> Result<Claim, Stri
                 Err(format!("claim {number} belongs to run {} and not to this step, so it was left alone", owner.run))
             }
         }
-    }
-}
-
-/// To write one's own claim once more with the same text is safe, so a lost answer is asked for once again.
-async fn rewrite<G: GitHub>(
-    ledger: &AnyLedger<'_, G>,
-    input: &FinishInput,
-    claim: &Claim,
-    record: &Record,
-) -> Result<(), PortError> {
-    let write = || ledger.rewrite(&input.repo, &input.claim.key, claim, record);
-    match write().await {
-        Err(PortError::Ambiguous { .. }) => write().await,
-        result => result,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Patience: reads that got no answer are asked again, with growing pauses, inside the command's one deadline.
 //!
-//! Writes are never repeated here. Whether a write may be sent again is for the protocol to say, which knows what it
-//! would mean.
+//! Writes are never repeated here on their own. Whether a write may be sent again is for the protocol to say, which
+//! knows what it would mean: see [`Patient::insist`].
 
 use std::cell::Cell;
 
@@ -15,6 +15,9 @@ use crate::ports::{
 
 /// The pauses before a read is asked again, in seconds.
 const PAUSES: [i64; 6] = [1, 2, 4, 8, 16, 32];
+
+/// The pauses before a read is asked again that does not show what must be there, in seconds.
+const LAG: [i64; 4] = [1, 2, 4, 8];
 
 /// A GitHub whose reads are asked again.
 #[derive(Debug)]
@@ -44,11 +47,47 @@ impl<'a, G: GitHub, C: Clock> Patient<'a, G, C> {
     /// Asks until there is an answer, or until the next try would be past the deadline. What GitHub says of a rate limit
     /// is honoured: the next try is at the time that it names.
     async fn ask<T>(&self, read: impl AsyncFn() -> Result<T, PortError>) -> Result<T, PortError> {
+        let goes_by =
+            |error: &PortError| matches!(error, PortError::Unreachable { .. } | PortError::RateLimited { .. });
+        self.repeat(read, goes_by).await
+    }
+
+    /// The same for a write that may be repeated: one that leaves the same behind however often it is done.
+    pub async fn insist<T>(&self, write: impl AsyncFn() -> Result<T, PortError>) -> Result<T, PortError> {
+        let goes_by = |error: &PortError| {
+            matches!(error, PortError::Unreachable { .. } | PortError::RateLimited { .. } | PortError::Ambiguous { .. })
+        };
+        self.repeat(write, goes_by).await
+    }
+
+    /// Asks until what was read is there, for what is known to be there: a read can lag behind the write.
+    pub async fn await_sight<T>(
+        &self,
+        read: impl AsyncFn() -> Result<T, PortError>,
+        is_there: impl Fn(&T) -> bool,
+    ) -> Result<T, PortError> {
+        let mut pauses = LAG.iter();
+        loop {
+            let seen = read().await?;
+            let (false, Some(pause)) = (is_there(&seen), pauses.next()) else { return Ok(seen) };
+            let again = self.clock.now() + TimeDelta::seconds(*pause);
+            if again >= self.deadline {
+                return Ok(seen);
+            }
+            self.clock.sleep_until(again).await;
+        }
+    }
+
+    async fn repeat<T>(
+        &self,
+        ask: impl AsyncFn() -> Result<T, PortError>,
+        goes_by: impl Fn(&PortError) -> bool,
+    ) -> Result<T, PortError> {
         let mut pauses = PAUSES.iter();
         self.count();
         loop {
-            let error = match read().await {
-                Err(error @ (PortError::Unreachable { .. } | PortError::RateLimited { .. })) => error,
+            let error = match ask().await {
+                Err(error) if goes_by(&error) => error,
                 other => return other,
             };
             let Some(pause) = pauses.next() else { return Err(error) };

@@ -293,8 +293,12 @@ fn seconds(at: DateTime<Utc>) -> u64 {
     u64::try_from(at.timestamp()).unwrap_or(0)
 }
 
+/// The last second whose year has four digits. A later one is no time that GitHub or a runner tells, and every span
+/// that a policy may name can be added to one up to here.
+const MAX_SECONDS: u64 = 253_402_300_799;
+
 fn from_seconds(n: u64) -> Option<DateTime<Utc>> {
-    DateTime::from_timestamp(i64::try_from(n).ok()?, 0)
+    DateTime::from_timestamp(i64::try_from(n).ok().filter(|_| n <= MAX_SECONDS)?, 0)
 }
 
 impl Record {

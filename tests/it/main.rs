@@ -11,6 +11,7 @@
 )]
 
 mod architecture;
+mod attack;
 mod client;
 mod config;
 mod contract;

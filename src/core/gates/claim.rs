@@ -23,9 +23,10 @@ pub fn judge(plan: &ClaimPlan) -> Judgement {
 pub fn lost(cx: &Context<'_>, read: &ClaimRead) -> Stop {
     match read {
         ClaimRead::Readable(claim) => lost_to(cx, claim),
+        // Nobody can say that the work is in hands, so a person must look, as at any claim that cannot be read.
         ClaimRead::Unreadable { number, why, .. } => Stop::new(
-            Reason::LostRace,
-            format!("claim {number} was taken first, by an owner that cannot be read ({why})"),
+            Reason::PreviousFailed,
+            format!("claim {number} is there already, by an owner that cannot be read ({why})"),
         ),
     }
 }

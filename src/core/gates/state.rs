@@ -3,6 +3,7 @@
 use super::{Context, Judgement};
 use crate::core::decision::{Reason, Stop, Verdict};
 use crate::core::facts::{Fact, Question};
+use crate::core::key::Resource;
 
 /// What inputs alone decide.
 pub fn paused_by_input(paused: bool) -> Option<Stop> {
@@ -39,6 +40,15 @@ pub fn judge(cx: &Context<'_>) -> Judgement {
         Fact::Known(None) => return Judgement::stop(Reason::ResourceMissing, format!("GitHub knows no {what}")),
         Fact::Known(Some(resource)) => resource,
     };
+    // An issue can be made into a pull request, which is another piece of work.
+    let is_other = matches!(
+        (&cx.trigger.resource, resource.is_pull_request),
+        (Resource::Issue(_), true) | (Resource::PullRequest(_), false)
+    );
+    if is_other {
+        let now = if resource.is_pull_request { "a pull request" } else { "an issue" };
+        return Judgement::stop(Reason::ResourceMoved, format!("{what} is {now} now"));
+    }
     if resource.merged && !cx.rules.closed {
         return Judgement::stop(Reason::ResourceClosed, format!("{what} is merged"));
     }

@@ -174,7 +174,7 @@ fn the_lost_race_says_who_won() {
         assert_eq!((got.as_str(), links), (expected, 1), "{state}: {message}");
     }
     let (got, links, message) = won(serde_json::json!({ "second_read": { "unreadable": true } }));
-    assert_eq!((got.as_str(), links), ("skip lost-race", 0), "{message}");
+    assert_eq!((got.as_str(), links), ("review previous-failed", 0), "{message}");
 }
 
 #[test]
