@@ -133,6 +133,11 @@ impl CheckWords {
     }
 }
 
+/// GitHub's refusal where there is no such commit.
+pub(super) fn no_commit(commit: &str) -> ApiError {
+    ApiError::Unprocessable(format!("No commit found for SHA: {commit}").trim_end().to_owned())
+}
+
 impl Repository {
     /// Whether there is a commit of this id, which may have been the head of a pull request or of a run.
     pub fn knows_commit(&self, oid: &str) -> bool {
@@ -191,7 +196,7 @@ impl State {
         let (now, app, made_at) = (self.stamp(), session.caller.login.clone(), self.requests);
         self.commit(session, &full, None, name, |repo, ids| {
             if !repo.knows_commit(commit) {
-                return Err(ApiError::Unprocessable(format!("No commit found for SHA: {commit}")));
+                return Err(no_commit(commit));
             }
             let same = repo.checks.values().find(|row| row.head_sha == commit && row.app == app);
             let suite = same.map_or_else(|| ids.fresh(), |row| row.suite);

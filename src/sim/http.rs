@@ -24,7 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use super::checks::{CheckRow, CheckWords};
+use super::checks::{CheckRow, CheckWords, no_commit};
 use super::error::{ApiError, Code};
 use super::fault::{CallInfo, Op};
 use super::graphql;
@@ -799,7 +799,7 @@ impl Ask<'_> {
         let world = state.view(session);
         let found = world.with_checks(&session.caller, repo)?;
         if !found.knows_commit(commit) {
-            return Err(ApiError::Unprocessable(format!("No commit found for SHA: {commit}")));
+            return Err(no_commit(commit));
         }
         let mut rows = state.listed_checks(found, commit);
         rows.retain(|row| self.param("check_name").is_none_or(|name| row.name == name));

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::checks::{CheckRow, CheckWords};
+use super::checks::{CheckRow, CheckWords, no_commit};
 use super::error::ApiError;
 use super::fault::{CallInfo, Fault, Op};
 use super::git::{NO_OBJECT, RefUpdate};
@@ -162,7 +162,9 @@ fn probed(state: &State, session: &Session, repo: &Repository, probe: &Probe) ->
         }
         Probe::Checks { commit, name } => {
             allow_contents(world, session, repo)?;
-            world.allow(&session.caller, repo, Scope::Checks, Access::Read, Permission::Read)?;
+            if repo.knows_commit(commit) {
+                world.allow(&session.caller, repo, Scope::Checks, Access::Read, Permission::Read)?;
+            }
             let mut rows = state.listed_checks(repo, commit);
             rows.retain(|row| row.name == *name);
             let mut suites = BTreeMap::<u64, Vec<&CheckRow>>::new();
@@ -492,7 +494,7 @@ impl GitHub for InProcess {
         self.call(Op::ListCheckRuns, "GET", path, |state, session| {
             let found = state.view(session).with_checks(&session.caller, repo)?;
             if !found.knows_commit(commit) {
-                return Err(ApiError::Unprocessable(format!("No commit found for SHA: {commit}")));
+                return Err(no_commit(commit));
             }
             let mut rows = state.listed_checks(found, commit);
             rows.retain(|row| row.name == name);

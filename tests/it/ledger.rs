@@ -1,6 +1,8 @@
 //! The conformance suite of the ledgers: one list of checks, over every ledger, on the embedded GitHub in process and
 //! again through the client over loopback HTTP.
 
+mod check_run;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;

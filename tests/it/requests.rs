@@ -221,6 +221,62 @@ async fn the_ref_ledger_takes_one_request_more_to_accept() {
 }
 
 #[tokio::test]
+async fn the_check_run_ledger_takes_one_request_more_to_accept() {
+    let mut state = github(10);
+    let policy = format!("ledger-anchor: \"{:040x}\"\ntasks: {{investigate: {{trigger-labels: [security]}}}}\n", 42);
+    state.set_file(REPO, ".github/run-guard.yml", &policy);
+    state.add_token(TOKEN, TokenSpec::built_in(REPO, format!("{GRANTS}, checks: write").parse().unwrap()));
+    let server = start_server(state).await;
+    let ledger = ["--ledger", "check-run"];
+    let agent = json!({"login": "claude[bot]", "type": "Bot", "id": 209_825_114});
+    let (_, reason, _) = Step::new(&server, &payload("labeled", &agent)).check(&ledger).await;
+    assert_eq!(reason, "loop-self");
+    // An issue names no commit, so that where to look is known only from the policy.
+    let anchor_read = [Op::Graphql];
+    assert_eq!(requests(&server), [&[Op::Graphql][..], &anchor_read].concat(), "a skip on facts");
+
+    let (verdict, _, value) = Step::new(&server, &payload("opened", &alice())).check(&ledger).await;
+    assert_eq!(verdict, "proceed", "{value}");
+    let mut accept = requests(&server);
+    accept.sort();
+    let mut expected =
+        [&[Op::Graphql, Op::Permission, Op::CreateCheckRun, Op::ListCheckRuns][..], &anchor_read].concat();
+    expected.sort();
+    assert_eq!(accept, expected, "an accept, with a person's permission");
+    let claim = value["claim"].as_str().unwrap().to_owned();
+
+    // The facts are older than the claim, so this run makes a candidate, which is not elected and given back.
+    server.state().plan(Planned { times: 2, ..Planned::next(Op::Graphql, Fault::Stale(1)) });
+    let other = || Step::new(&server, &payload("labeled", &alice())).of_run(RUN + 1, 1);
+    let (verdict, reason, value) = other().check(&ledger).await;
+    assert_eq!((verdict.as_str(), reason.as_str()), ("skip", "in-progress"), "{value}");
+    assert!(value["evidence"].to_string().contains("/actions/runs/8812345"), "{value}");
+    let lost = requests(&server);
+    assert_eq!(lost[lost.len() - 3..], [Op::CreateCheckRun, Op::ListCheckRuns, Op::UpdateCheckRun], "{lost:?}");
+    assert_eq!(lost.len(), 6, "a lost race: {lost:?}");
+    let ended: Vec<_> = server.state().checks(REPO).iter().map(|check| check.said.conclusion.clone()).collect();
+    assert_eq!(ended, [None, Some("neutral".to_owned())]);
+
+    let step = Step::new(&server, &payload("opened", &alice()));
+    step.ends(&["finish", "--claim", &claim, "--step-outcome", "success"]).await;
+    assert_eq!(requests(&server), [Op::Graphql, Op::UpdateCheckRun, Op::AddLabels]);
+    let (_, reason, _) = other().check(&ledger).await;
+    assert_eq!(reason, "already-done");
+    assert_eq!(requests(&server).len(), 3);
+}
+
+/// A cap over a time cannot be counted in claims that lie on many commits.
+#[tokio::test]
+async fn a_check_run_ledger_with_a_cap_over_a_time_is_refused() {
+    let server = start_server(github(0)).await;
+    let step = Step::new(&server, &payload("opened", &alice()));
+    let ended = step.ends(&["check", "--task", "investigate", "--ledger", "check-run"]).await;
+    assert_eq!(ended.code, 1, "{}", ended.out);
+    assert!(step.read("output").contains("policy-invalid"), "{}", ended.out);
+    assert!(ended.out.contains("cannot count the runs of `investigate`"), "{}", ended.out);
+}
+
+#[tokio::test]
 async fn near_a_cap_an_accept_takes_a_page_more_and_the_cap_holds() {
     let mut state = github(0);
     state.set_file(REPO, ".github/run-guard.yml", "max-runs-per-hour: 1");

@@ -14,6 +14,8 @@ use crate::support::start_server;
 
 /// A commit on top of the default branch.
 const CHILD: &str = "cccccccccccccccccccccccccccccccccccccccc";
+/// The head of the pull request.
+const PULL_HEAD: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const POLICY: &str = ".github/run-guard.yml";
 
 /// One request of the port.
@@ -29,6 +31,10 @@ enum Ask {
     CreateCommit { message: &'static str, parent: Option<String>, tree: Option<String> },
     CreateRef(&'static str, String),
     ForwardRef(&'static str, String),
+    Checks { commit: String, name: &'static str },
+    ChecksPage { commit: String, name: &'static str, page: u32 },
+    CreateCheck { commit: String, name: &'static str, conclusion: Option<&'static str>, text: String },
+    UpdateCheck { nth: usize, conclusion: Option<&'static str>, text: String },
     Permission(&'static str),
     Run(u64),
     CreateLabel(String, String),
@@ -52,6 +58,7 @@ fn asks(state: &State, repo: &str) -> Vec<Ask> {
     let comment = comment_on(state, repo, 731);
     let head = state.repo(repo).and_then(|found| found.head_sha.clone()).unwrap_or_default();
     let security = state.label(repo, "security").map(|label| node_id("LA", label.id)).unwrap_or_default();
+    let tip = head.clone();
     let cursor = state.labels(repo).first().map(|label| label.cursor());
     let mut asks = vec![
         Facts { number: Some(731), labels: &["security", "SECURITY", "none"], window: true },
@@ -81,6 +88,29 @@ fn asks(state: &State, repo: &str) -> Vec<Ask> {
         RefsBelow("refs/run-guard/0123456789ab/"),
         RefNamed("refs/run-guard/0123456789ab/1"),
         RefsPage { after: None },
+        Checks { commit: PULL_HEAD.to_owned(), name: "run-guard a" },
+        CreateCheck { commit: PULL_HEAD.to_owned(), name: "run-guard a", conclusion: None, text: "one".to_owned() },
+        CreateCheck { commit: PULL_HEAD.to_owned(), name: "run-guard a", conclusion: None, text: "two".to_owned() },
+        CreateCheck {
+            commit: PULL_HEAD.to_owned(),
+            name: "run-guard b",
+            conclusion: Some("neutral"),
+            text: "é".to_owned(),
+        },
+        CreateCheck { commit: tip.clone(), name: "run-guard a", conclusion: Some("success"), text: String::new() },
+        CreateCheck { commit: "f".repeat(40), name: "run-guard a", conclusion: None, text: String::new() },
+        CreateCheck { commit: tip.clone(), name: "run-guard a", conclusion: Some("stale"), text: String::new() },
+        CreateCheck { commit: tip.clone(), name: "run-guard a", conclusion: None, text: "x".repeat(65_536) },
+        UpdateCheck { nth: 0, conclusion: Some("action_required"), text: "done".to_owned() },
+        UpdateCheck { nth: 0, conclusion: Some("failure"), text: "done again".to_owned() },
+        UpdateCheck { nth: 9, conclusion: None, text: "none".to_owned() },
+        Checks { commit: PULL_HEAD.to_owned(), name: "run-guard a" },
+        Checks { commit: tip.clone(), name: "run-guard a" },
+        Checks { commit: "f".repeat(40), name: "run-guard a" },
+        ChecksPage { commit: PULL_HEAD.to_owned(), name: "run-guard a", page: 1 },
+        ChecksPage { commit: PULL_HEAD.to_owned(), name: "run-guard a", page: 2 },
+        ChecksPage { commit: PULL_HEAD.to_owned(), name: "run-guard c", page: 1 },
+        ChecksPage { commit: "f".repeat(40), name: "run-guard a", page: 1 },
         RefsPage { after: Some("refs/run-guard/0123456789ab/1") },
         Run(RUN),
         Run(9),
@@ -125,6 +155,19 @@ fn asks(state: &State, repo: &str) -> Vec<Ask> {
     asks
 }
 
+fn face(conclusion: Option<&'static str>, text: &str) -> ports::CheckFace {
+    let at = "2026-03-02T09:00:00Z".parse().unwrap();
+    ports::CheckFace {
+        conclusion,
+        started_at: at,
+        completed_at: conclusion.map(|_| at),
+        details_url: "https://github.com/acme/app/actions/runs/7".to_owned(),
+        title: "in progress".to_owned(),
+        summary: "Claim 1.".to_owned(),
+        text: text.to_owned(),
+    }
+}
+
 async fn give<G: GitHub>(github: &G, repo: &RepoName, ask: &Ask) -> Result<String, PortError> {
     fn told<T: std::fmt::Debug>(value: T) -> String {
         format!("{value:#?}")
@@ -166,6 +209,32 @@ async fn give<G: GitHub>(github: &G, repo: &RepoName, ask: &Ask) -> Result<Strin
         }
         Ask::CreateRef(name, oid) => github.create_ref(repo, name, oid).await.map(told),
         Ask::ForwardRef(name, oid) => github.forward_ref(repo, name, oid).await.map(told),
+        Ask::Checks { commit, name } => {
+            let probe = ports::Probe::Checks { commit: commit.clone(), name: (*name).to_owned() };
+            // Lists of check runs have no order that means anything.
+            github.probe(repo, &probe).await.map(|probed| match probed {
+                ports::Probed::Checks(mut found) => {
+                    found.runs.sort_by_key(|check| check.id);
+                    told(found)
+                }
+                other => told(other),
+            })
+        }
+        Ask::ChecksPage { commit, name, page } => github.check_runs(repo, commit, name, *page).await.map(told),
+        Ask::CreateCheck { commit, name, conclusion, text } => {
+            let check = ports::NewCheckRun {
+                name: (*name).to_owned(),
+                commit: commit.clone(),
+                external_id: "0123456789ab".to_owned(),
+                face: face(*conclusion, text),
+            };
+            github.create_check_run(repo, &check).await.map(told)
+        }
+        Ask::UpdateCheck { nth, conclusion, text } => {
+            let made = github.check_runs(repo, PULL_HEAD, "run-guard a", 1).await;
+            let id = made.ok().and_then(|page| page.runs.into_iter().rev().nth(*nth)).map_or(9, |check| check.id);
+            github.update_check_run(repo, id, &face(*conclusion, text)).await.map(told)
+        }
         Ask::Permission(login) => github.permission(repo, login).await.map(told),
         Ask::Run(id) => github.run(repo, *id).await.map(told),
         Ask::CreateLabel(name, description) => {

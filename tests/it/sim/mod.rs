@@ -21,14 +21,15 @@ const VAULT: &str = "acme/vault";
 const RUN: u64 = 8_812_345;
 
 /// The tokens by name: for which repository, and with which permissions.
-const JOBS: [(&str, &str, &str); 7] = [
-    ("job", REPO, "actions: read, contents: read, issues: write, pull-requests: write"),
+const JOBS: [(&str, &str, &str); 8] = [
+    ("job", REPO, "actions: read, checks: write, contents: read, issues: write, pull-requests: write"),
     ("reader", REPO, "contents: read"),
     ("vault-all", VAULT, "write-all"),
     ("vault-issues", VAULT, "issues: write"),
     ("vault-pulls", VAULT, "pull-requests: write"),
     ("vault-actions", VAULT, "actions: read"),
     ("vault-contents", VAULT, "contents: read"),
+    ("vault-checks", VAULT, "contents: read, checks: read"),
 ];
 
 /// Two repositories alike but that one is private, each with an issue, a pull request, a comment on each, and a run.
