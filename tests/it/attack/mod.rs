@@ -17,7 +17,7 @@ use run_guard::app::check::{CheckInput, check};
 use run_guard::app::finish::{FinishInput, StepOutcome, finish};
 use run_guard::app::report::{CheckReport, FinishReport};
 use run_guard::core::claim::{
-    ClaimState, LABEL_PREFIX, LedgerKind, Nonce, Outcome, REF_PREFIX, Record, parse_commit_message,
+    ClaimState, LABEL_PREFIX, LedgerChoice, LedgerKind, Nonce, Outcome, REF_PREFIX, Record, parse_commit_message,
 };
 use run_guard::core::decision::{OnError, Verdict};
 use run_guard::core::execution::Execution;
@@ -182,7 +182,7 @@ impl Bench {
     /// Runs a check; `None`: it died.
     fn check_through(&self, github: &InProcess, input: &CheckInput) -> Option<CheckReport> {
         let world = World { github, clock: &self.clock, nonce: nonce_of(input.run.run, input.run.attempt) };
-        let input = CheckInput { ledger: Some(self.ledger), ..input.clone() };
+        let input = CheckInput { ledger: Some(LedgerChoice::Kind(self.ledger)), ..input.clone() };
         let report = now_or_never(check(&world, &input))?;
         assert!(!report.message.trim().is_empty(), "{report:?} says nothing");
         assert!(report.proceeds() || report.reason.is_some(), "{report:?} has no reason");

@@ -196,8 +196,8 @@ fn check_by(state: &Rc<RefCell<State>>, login: &str, name: &str, external_id: &s
     let commit = anchor(LedgerKind::CheckRun).unwrap();
     let make =
         |state: &mut State, session: &Session| state.create_check_run(session, &repo(), name, commit.as_str(), words);
-    let made = state.request(Some(&token), call, None, make);
-    assert!(matches!(made, run_guard::sim::Answer::Answered(Ok(_))), "{made:?}");
+    let answer = state.request(Some(&token), call, None, make);
+    assert!(matches!(answer, run_guard::sim::Answer::Answered(Ok(_))), "{answer:?}");
 }
 
 #[test]
