@@ -281,7 +281,8 @@ fn over(cx: &Context<'_>, claims: &Claims, claim: &Claim, since: DateTime<Utc>, 
 /// Whether claim `n` and the resource were read once more, some time after `since`; else what comes first.
 fn looked_again(cx: &Context<'_>, n: u32, since: DateTime<Utc>, why: &str) -> Result<(), Box<Next>> {
     let settled_by = since + cx.rules.settle_grace;
-    if cx.now < settled_by {
+    // A time that is yet to come says nothing, and to wait for it would be to lose the work.
+    if since <= cx.now && cx.now < settled_by {
         return Err(Box::new(Next::Ask(Question::WaitUntil(settled_by))));
     }
     Err(Box::new(match &cx.facts.second_read {

@@ -17,7 +17,8 @@ use run_guard::app::check::{CheckInput, check};
 use run_guard::app::finish::{FinishInput, StepOutcome, finish};
 use run_guard::app::report::{CheckReport, FinishReport};
 use run_guard::core::claim::{
-    ClaimState, LABEL_PREFIX, LedgerChoice, LedgerKind, Nonce, Outcome, REF_PREFIX, Record, parse_commit_message,
+    ClaimState, LABEL_PREFIX, LedgerChoice, LedgerKind, Nonce, Outcome, REF_PREFIX, Record, parse_check_text,
+    parse_commit_message,
 };
 use run_guard::core::decision::{OnError, Verdict};
 use run_guard::core::execution::Execution;
@@ -31,7 +32,7 @@ use serde_json::{Value, json};
 
 const REPO: &str = "acme/app";
 const TOKEN: &str = "ghs_attack";
-const GRANTS: &str = "actions: read, contents: write, issues: write, pull-requests: read";
+const GRANTS: &str = "actions: read, checks: write, contents: write, issues: write, pull-requests: read";
 const ISSUE: u64 = 731;
 /// The asking runs. What they have in common is the issue.
 const RUNS: std::ops::Range<u64> = 500..520;
@@ -43,6 +44,8 @@ fn start() -> DateTime<Utc> {
 /// A private repository with an issue of alice's, who may write, and an outsider.
 fn github() -> State {
     let mut state = State::new(start());
+    // What the protocol assumes of reads.
+    state.oldest_read = Some(TimeDelta::minutes(9));
     state.add_repo(REPO, 42);
     state.make_private(REPO);
     state.grant(REPO, "alice", Permission::Write);
@@ -155,7 +158,11 @@ impl Bench {
         Self::with_ledger(state, LedgerKind::Label)
     }
 
-    fn with_ledger(state: State, ledger: LedgerKind) -> Self {
+    fn with_ledger(mut state: State, ledger: LedgerKind) -> Self {
+        if ledger == LedgerKind::CheckRun {
+            // Keys of issues name no commit.
+            state.set_file(REPO, ".github/run-guard.yml", &format!("ledger-anchor: {:040x}", 42));
+        }
         let state = Rc::new(RefCell::new(state));
         let clock = FakeClock { state: Rc::clone(&state), skew: Cell::new(TimeDelta::zero()) };
         Self { state, clock, ledger }
@@ -242,7 +249,11 @@ impl Bench {
                 let (_, record) = parse_commit_message(&found.message.unwrap()).unwrap();
                 (found.name, record)
             });
-            of_labels.chain(of_refs).collect()
+            let of_checks = state.checks(REPO).into_iter().map(|check| {
+                let (number, record) = parse_check_text(&check.seen().text).unwrap();
+                (format!("check run {} of claim {number}", check.id), record.unwrap())
+            });
+            of_labels.chain(of_refs).chain(of_checks).collect()
         })
     }
 

@@ -353,7 +353,9 @@ async fn how_a_failed_agent_ended_is_recorded() {
         let expected = ["needs-triage"].into_iter().chain(label).map(str::to_owned).collect();
         assert_eq!(github.issue_labels(), expected, "{mode}");
 
-        // What may follow: a failure that wrote nothing is tried again, any other waits for a person.
+        // What may follow: a failure that wrote nothing is tried again, any other waits for a person. A minute is waited
+        // in which what was written last can show.
+        github.with(|state| state.now += chrono::TimeDelta::minutes(2));
         let run = github.run_to_end(&workflow, "issues", &labeled(), 92, &[]).await.unwrap();
         assert!(run.green, "{mode}: {}", run.log);
         let verdict = if outcome == Outcome::FailedBeforeWrite { "proceed" } else { "review" };
