@@ -26,6 +26,9 @@ use crate::core::trigger::{RunContext, Trigger};
 use crate::ledger::AnyLedger;
 use crate::ports::{Clock, Created, GitHub, Ledger, PolicyRead, PortError, RepoName};
 
+/// How often a claim that another owner turned out to have is judged anew.
+const MOST_LOSSES: u32 = 4;
+
 /// More questions than any decision has.
 const MOST_QUESTIONS: u32 = 64;
 
@@ -132,17 +135,54 @@ struct Session<'a, G, C> {
 
 type Stopped = Box<Stop>;
 
+/// What came of an attempt to claim.
+enum Claimed {
+    /// All that there is to say.
+    Told(Box<CheckReport>),
+    /// Another owner has the number.
+    Lost {
+        /// What the gates before the claim saw.
+        before: Vec<Seen>,
+        /// Its claim.
+        read: ClaimRead,
+    },
+}
+
+/// Why a claim was not made.
+enum NotMade {
+    Lost(Box<ClaimRead>),
+    Stop(Stopped),
+}
+
+impl From<Stop> for NotMade {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(Box::new(stop))
+    }
+}
+
 impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
     async fn run(&mut self) -> Result<CheckReport, Stopped> {
         if let Some(stop) = before_reading(self.trigger, self.input.paused) {
             return Ok(self.stopped(Vec::new(), stop));
         }
         self.read_policy_and_facts().await?;
+        let mut losses = 0;
         for _ in 0..MOST_QUESTIONS {
             match decide(&self.context()) {
                 Decision::Stop { path, stop } => return Ok(self.stopped(path, *stop)),
                 Decision::Claim { path, plan } if self.input.dry_run => return Ok(self.would_proceed(path, &plan)),
-                Decision::Claim { path, plan } => return Ok(self.claim(path, &plan).await),
+                Decision::Claim { path, plan } => match self.claim(path, &plan).await {
+                    Claimed::Told(report) => return Ok(*report),
+                    Claimed::Lost { before, read } => {
+                        losses += 1;
+                        if losses > MOST_LOSSES {
+                            let stop = gates::claim::lost(&self.context(), &read);
+                            return Ok(self.stopped(before, stop));
+                        }
+                        // What was read first did not show it. The same rules say what it means, its owner's end included.
+                        self.gathered.now_shows(read);
+                    }
+                },
                 Decision::Ask(question) => self.answer(&question).await?,
             }
         }
@@ -240,7 +280,7 @@ impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
         Ok(())
     }
 
-    async fn claim(&mut self, path: Vec<Seen>, plan: &ClaimPlan) -> CheckReport {
+    async fn claim(&mut self, path: Vec<Seen>, plan: &ClaimPlan) -> Claimed {
         // That the claim was free is what the claim gate saw before; what comes of it now is its answer.
         let before = || path.iter().filter(|seen| seen.gate != Gate::Claim).cloned().collect();
         let now = self.gathered.now();
@@ -259,18 +299,19 @@ impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
         };
         let claim = match self.create(plan.number, record).await {
             Ok(claim) => claim,
-            Err(stop) => return self.stopped(before(), *stop),
+            Err(NotMade::Lost(read)) => return Claimed::Lost { before: before(), read: *read },
+            Err(NotMade::Stop(stop)) => return Claimed::Told(Box::new(self.stopped(before(), *stop))),
         };
         if plan.rank_after
             && let Some(stop) = self.rank(&claim).await
         {
-            return self.withdraw(before(), &claim, *stop).await;
+            return Claimed::Told(Box::new(self.withdraw(before(), &claim, *stop).await));
         }
-        self.proceeds(path, plan.number)
+        Claimed::Told(Box::new(self.proceeds(path, plan.number)))
     }
 
     /// Carries out what the protocol says until it is known whose the claim is; `Ok` means one's own.
-    async fn create(&self, number: u32, record: Record) -> Result<Claim, Stopped> {
+    async fn create(&self, number: u32, record: Record) -> Result<Claim, NotMade> {
         let highest = self.highest_claim();
         let mut thing = Thing::default();
         let elects = self.gathered.ledger.elects();
@@ -283,7 +324,7 @@ impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
                 Next::Create => {
                     // What was read is too old to be acted upon, and a sweep may have freed the number since.
                     if self.world.clock.now() > self.deadline {
-                        return Err(Box::new(undecided(number, "the deadline has passed", last)));
+                        return Err(undecided(number, "the deadline has passed", last).into());
                     }
                     let answer = match self.gathered.ledger.create(self.repo, &self.key, number, &record, highest).await
                     {
@@ -296,14 +337,14 @@ impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
                             last = Some(error.to_string());
                             CreateAnswer::Unknown
                         }
-                        Err(error) => return Err(Box::new(write_failed(&error))),
+                        Err(error) => return Err(write_failed(&error).into()),
                     };
                     acquire.created(answer)
                 }
                 Next::Read(pause) => {
                     let at = self.world.clock.now() + pause;
                     if at > self.deadline {
-                        return Err(Box::new(undecided(number, "the deadline is near", last)));
+                        return Err(undecided(number, "the deadline is near", last).into());
                     }
                     if pause > TimeDelta::zero() {
                         self.world.clock.sleep_until(at).await;
@@ -318,9 +359,9 @@ impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
                 }
                 Next::Lost(read) => {
                     self.give_back(acquire.leftovers()).await;
-                    return Err(Box::new(gates::claim::lost(&self.context(), &read)));
+                    return Err(NotMade::Lost(Box::new(read)));
                 }
-                Next::GiveUp(why) => return Err(Box::new(undecided(number, why, last))),
+                Next::GiveUp(why) => return Err(undecided(number, why, last).into()),
             };
         }
     }

@@ -3,6 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::World;
+use crate::core::claim::ClaimRead;
 use crate::core::facts::{Fact, Facts, Question, Window};
 use crate::core::identity::{Who, who};
 use crate::core::key::Key;
@@ -117,6 +118,15 @@ impl<'a, G: GitHub, C: Clock> Gathered<'a, G, C> {
                 Err(error) => self.facts.window = Fact::Unknown(error.to_string()),
             }
         }
+    }
+
+    /// A claim of the key that an earlier read did not show. Whatever was asked about the highest one is asked anew.
+    pub fn now_shows(&mut self, read: ClaimRead) {
+        if let Fact::Known(claims) = &mut self.facts.claims {
+            claims.insert(read.number(), read);
+        }
+        self.facts.holder = Fact::Unasked;
+        self.facts.second_read = Fact::Unasked;
     }
 
     /// Reads the claims of another key or ledger than those that the first read asked for: the policy changed them.
