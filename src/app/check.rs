@@ -344,7 +344,8 @@ impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
                 Next::Read(pause) => {
                     let at = self.world.clock.now() + pause;
                     if at > self.deadline {
-                        return Err(undecided(number, "the deadline is near", last).into());
+                        let made = Claim { number, thing, record };
+                        return Err(NotMade::Stop(self.gives_up(made, "the deadline is near", last).await));
                     }
                     if pause > TimeDelta::zero() {
                         self.world.clock.sleep_until(at).await;
@@ -361,7 +362,10 @@ impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
                     self.give_back(acquire.leftovers()).await;
                     return Err(NotMade::Lost(Box::new(read)));
                 }
-                Next::GiveUp(why) => return Err(undecided(number, why, last).into()),
+                Next::GiveUp(why) => {
+                    let made = Claim { number, thing, record };
+                    return Err(NotMade::Stop(self.gives_up(made, why, last).await));
+                }
             };
         }
     }
@@ -389,6 +393,16 @@ impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
         });
         let thing = seen.as_ref().and_then(of);
         (acquire.read(seen), thing)
+    }
+
+    /// It cannot be told whose the number is. A candidate that is known to be made is given back: should it be elected, the
+    /// next number is free at once, and not only when this run is over.
+    async fn gives_up(&self, made: Claim, why: &str, last: Option<String>) -> Stopped {
+        let number = made.number;
+        if self.gathered.ledger.elects() && made.thing != Thing::default() {
+            self.give_back(&[made]).await;
+        }
+        Box::new(undecided(number, why, last))
     }
 
     /// Settles candidates of one's own that were not elected. They hold nothing, so that a failure is worth a warning.

@@ -567,7 +567,10 @@ mod tests {
         state.add_repo(REPO, 42);
         state.open_issue(REPO, ItemSpec::new("ada", "It fails").number(731).labels(&["security"]));
         state.open_issue(REPO, ItemSpec::new("ada", "Repair it").number(732).pull_request("abc"));
-        state.add_token("full", TokenSpec::built_in(REPO, "issues: write, actions: read".parse().unwrap()));
+        state.add_token(
+            "full",
+            TokenSpec::built_in(REPO, "issues: write, actions: read, checks: write".parse().unwrap()),
+        );
         state.add_token("poor", TokenSpec::built_in(REPO, "contents: read".parse().unwrap()));
         state.add_token("pulls", TokenSpec::built_in(REPO, "pull-requests: write".parse().unwrap()));
         state.add_token("ada", TokenSpec::personal("ada", "write-all".parse().unwrap()));
@@ -831,6 +834,23 @@ mod tests {
         run(face.create_comment(&name(), 731, &"é".repeat(65_536))).unwrap();
         let long = run(face.create_comment(&name(), 731, &"é".repeat(65_537)));
         assert!(matches!(long, Err(PortError::Denied { status: 422, .. })), "{long:?}");
+        let check = |length: usize| {
+            let at = state.borrow().now;
+            let shows = CheckFace {
+                conclusion: None,
+                started_at: at,
+                completed_at: None,
+                details_url: "https://github.com/acme/app".to_owned(),
+                title: String::new(),
+                summary: String::new(),
+                text: "é".repeat(length),
+            };
+            let commit = state.borrow().repo(REPO).unwrap().head_sha.clone().unwrap();
+            let check = NewCheckRun { name: "a".to_owned(), commit, external_id: String::new(), face: shows };
+            run(face.create_check_run(&name(), &check))
+        };
+        check(65_535).unwrap();
+        assert!(matches!(check(65_536), Err(PortError::Denied { status: 422, .. })));
         let names: Vec<_> = (0..99).map(|i| format!("l{i}")).collect();
         run(face.add_labels(&name(), 731, &names)).unwrap();
         let full = run(face.add_labels(&name(), 731, &["one-more".to_owned()]));

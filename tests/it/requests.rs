@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use run_guard::core::facts::Permission;
 use run_guard::core::identity::ActorKind;
 use run_guard::sim::http::Server;
-use run_guard::sim::{Fault, ItemSpec, Op, Planned, State, TokenSpec};
+use run_guard::sim::{CheckLists, Fault, ItemSpec, Op, Planned, State, TokenSpec};
 use serde_json::{Value, json};
 
 use crate::support::{Ended, run_guard, start_server};
@@ -263,6 +263,28 @@ async fn the_check_run_ledger_takes_one_request_more_to_accept() {
     let (_, reason, _) = other().check(&ledger).await;
     assert_eq!(reason, "already-done");
     assert_eq!(requests(&server).len(), 3);
+}
+
+/// A candidate that does not show in time starts nothing, and does not stand in the way of the next run.
+#[tokio::test]
+async fn a_check_run_that_does_not_show_in_time_is_given_back() {
+    let mut state = github(0);
+    state.set_file(REPO, ".github/run-guard.yml", &format!("ledger: check-run\nledger-anchor: \"{:040x}\"\n", 42));
+    state.add_token(TOKEN, TokenSpec::built_in(REPO, format!("{GRANTS}, checks: write").parse().unwrap()));
+    state.check_lists = CheckLists::Late(1_000);
+    let server = start_server(state).await;
+    let opened = payload("opened", &alice());
+    let (verdict, reason, value) = Step::new(&server, &opened).check(&["--deadline", "1s"]).await;
+    assert_eq!((verdict.as_str(), reason.as_str()), ("defer", "ledger-unreachable"), "{value}");
+    let ended = |server: &Server| -> Vec<_> {
+        server.state().checks(REPO).iter().map(|check| check.said.conclusion.clone()).collect()
+    };
+    assert_eq!(ended(&server), [Some("neutral".to_owned())]);
+
+    server.state().check_lists = CheckLists::Whole;
+    let (verdict, _, value) = Step::new(&server, &opened).of_run(RUN + 1, 1).check(&[]).await;
+    assert_eq!((verdict.as_str(), &value["fence"]), ("proceed", &json!(2)), "{value}");
+    assert_eq!(ended(&server), [Some("neutral".to_owned()), None]);
 }
 
 /// A cap over a time cannot be counted in claims that lie on many commits.

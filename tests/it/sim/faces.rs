@@ -100,7 +100,6 @@ fn asks(state: &State, repo: &str) -> Vec<Ask> {
         CreateCheck { commit: tip.clone(), name: "run-guard a", conclusion: Some("success"), text: String::new() },
         CreateCheck { commit: "f".repeat(40), name: "run-guard a", conclusion: None, text: String::new() },
         CreateCheck { commit: tip.clone(), name: "run-guard a", conclusion: Some("stale"), text: String::new() },
-        CreateCheck { commit: tip.clone(), name: "run-guard a", conclusion: None, text: "x".repeat(65_536) },
         UpdateCheck { nth: 0, conclusion: Some("action_required"), text: "done".to_owned() },
         UpdateCheck { nth: 0, conclusion: Some("failure"), text: "done again".to_owned() },
         UpdateCheck { nth: 9, conclusion: None, text: "none".to_owned() },
