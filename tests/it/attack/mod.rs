@@ -4,6 +4,8 @@
 mod faults;
 mod ledger;
 mod payloads;
+mod skew;
+mod trust;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
