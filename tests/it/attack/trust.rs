@@ -1,7 +1,6 @@
 //! Outsiders and bots that pass themselves off as somebody else.
 
 use super::*;
-use run_guard::core::key::Key;
 use run_guard::core::marker::Marker;
 
 fn who(login: &str, kind: &str) -> Value {
@@ -128,7 +127,6 @@ fn a_marker_or_report_that_is_not_ones_own_silences_nobody() {
         "github.com/43/issue/731/investigate",
         "example.com/42/issue/731/investigate",
     ];
-    assert!(own_key.parse::<Key>().is_ok());
     let report =
         "**Claude finished @alice's task in 1m** —— [View job](https://github.com/acme/app/actions/runs/400)\n\n";
     let mut bodies: Vec<String> = keys.iter().map(|key| format!("{ASKS}\n\n{}", marker(key, 400))).collect();
