@@ -6,6 +6,7 @@ mod ledger;
 mod payloads;
 mod skew;
 mod trust;
+mod wire;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
