@@ -61,6 +61,8 @@ struct Race {
     server: Server,
     folder: tempfile::TempDir,
     ledger: LedgerKind,
+    /// What the checks are called with beside.
+    more: Vec<&'static str>,
 }
 
 impl Race {
@@ -69,7 +71,7 @@ impl Race {
         for action in ["opened", "labeled"] {
             std::fs::write(folder.path().join(action), payload(action).to_string()).unwrap();
         }
-        Self { server: start_server_unrecorded(github(runs)).await, folder, ledger }
+        Self { server: start_server_unrecorded(github(runs)).await, folder, ledger, more: Vec::new() }
     }
 
     fn command(&self, run: u64, attempt: u32, args: &[&str]) -> tokio::process::Command {
@@ -91,7 +93,8 @@ impl Race {
     }
 
     fn check(&self, run: u64) -> tokio::process::Command {
-        self.command(run, 1, &["check", "--task", "triage", "--format", "json", "--ledger", self.ledger.as_str()])
+        let args = ["check", "--task", "triage", "--format", "json", "--ledger", self.ledger.as_str()];
+        self.command(run, 1, &[&args[..], &self.more].concat())
     }
 
     /// Runs a check to its end.
@@ -217,6 +220,47 @@ async fn a_winner_that_is_killed_is_followed_by_one_other() {
             let last = race.checked(FIRST_RUN + 1).await;
             assert_eq!(last.reason, "already-done");
         }
+    }
+}
+
+/// One delivery that starts two steps of one run: another step is not the same owner.
+#[tokio::test]
+async fn of_two_steps_of_one_run_one_proceeds() {
+    let (_, rounds) = size();
+    for ledger in LedgerKind::ALL {
+        for _ in 0..rounds {
+            let race = Race::new(ledger, 1).await;
+            let both = race.all_at_once([FIRST_RUN, FIRST_RUN].into_iter()).await;
+            let mut verdicts: Vec<_> = both.iter().map(|c| (c.verdict.as_str(), c.reason.as_str())).collect();
+            verdicts.sort_unstable();
+            assert_eq!(verdicts, [("proceed", ""), ("skip", "in-progress")], "{both:#?}");
+            let other = both.iter().find(|checked| !checked.proceeds()).unwrap();
+            assert!(other.report["evidence"].to_string().contains(&format!("/actions/runs/{FIRST_RUN}")), "{other:#?}");
+        }
+    }
+}
+
+/// Who comes too early after the end of the owner's run is told when; when that time has come, one takes over.
+#[tokio::test]
+async fn an_owner_that_ended_just_now_is_followed_when_github_says_it_is_time() {
+    let (processes, _) = size();
+    for ledger in LedgerKind::ALL {
+        let mut race = Race::new(ledger, processes).await;
+        assert!(race.checked(FIRST_RUN).await.proceeds());
+        assert!(race.server.state().finish_run(REPO, FIRST_RUN, "failure"));
+        let ended = race.server.state().now;
+        // Less than the time that is left, so that nobody waits here.
+        race.more = vec!["--deadline", "30s"];
+        let early = race.all_at_once((1..processes).map(|n| FIRST_RUN + n)).await;
+        let time = ended + TimeDelta::seconds(60);
+        for checked in &early {
+            assert_eq!((checked.verdict.as_str(), checked.reason.as_str()), ("defer", "settling"), "{checked:#?}");
+            assert_eq!(checked.report["retry_at"], time.format("%Y-%m-%dT%H:%M:%SZ").to_string());
+        }
+        race.server.state().now = time;
+        let late = race.all_at_once((1..processes).map(|n| FIRST_RUN + n)).await;
+        let handle: Handle = one_winner(&late).claim().parse().unwrap();
+        assert_eq!(handle.number, 2);
     }
 }
 

@@ -5,7 +5,7 @@ use super::{Context, Judgement};
 use crate::core::claim::ClaimRead;
 use crate::core::decision::{Reason, Stop, Verdict};
 use crate::core::facts::{Fact, Question, ResourceState};
-use crate::core::identity::{Who, same_login};
+use crate::core::identity::{Who, is_written_as_bot, same_login};
 use crate::core::marker::Marker;
 use crate::core::text;
 
@@ -97,6 +97,10 @@ fn own_words(cx: &Context<'_>) -> Judgement {
         Fact::Unknown(why) => return unknown_self("run-guard's own account wrote this", why),
         Fact::Known(viewer) => viewer,
     };
+    // The token is a bot's, and a person is no bot, whatever the login.
+    if is_written_as_bot(viewer) {
+        return none();
+    }
     let live = cx.facts.live().and_then(|r| r.comments.iter().find(|c| c.id == comment.id));
     let is_self = |login: &str| same_login(login, viewer);
     let by_self = comment.author.as_ref().is_some_and(|author| is_self(&author.login))

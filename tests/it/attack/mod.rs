@@ -4,6 +4,9 @@
 mod faults;
 mod ledger;
 mod payloads;
+mod skew;
+mod trust;
+mod wire;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -16,14 +19,12 @@ use run_guard::app::World;
 use run_guard::app::check::{CheckInput, check};
 use run_guard::app::finish::{FinishInput, StepOutcome, finish};
 use run_guard::app::report::{CheckReport, FinishReport};
-use run_guard::core::claim::{
-    ClaimState, LABEL_PREFIX, LedgerChoice, LedgerKind, Nonce, Outcome, REF_PREFIX, Record, parse_check_text,
-    parse_commit_message,
-};
+use run_guard::core::claim::{ClaimState, LedgerChoice, LedgerKind, Nonce, Outcome, Record};
 use run_guard::core::decision::{OnError, Verdict};
 use run_guard::core::execution::Execution;
 use run_guard::core::facts::Permission;
 use run_guard::core::identity::ActorKind;
+use run_guard::core::key::Key;
 use run_guard::core::trigger::RunContext;
 use run_guard::ports::{Clock, RepoName};
 use run_guard::sim::port::{Hook, InProcess};
@@ -36,6 +37,10 @@ const GRANTS: &str = "actions: read, checks: write, contents: write, issues: wri
 const ISSUE: u64 = 731;
 /// The asking runs. What they have in common is the issue.
 const RUNS: std::ops::Range<u64> = 500..520;
+
+fn key() -> Key {
+    "github.com/42/issue/731/triage".parse().unwrap()
+}
 
 fn start() -> DateTime<Utc> {
     "2026-03-02T09:00:00Z".parse().unwrap()
@@ -56,8 +61,15 @@ fn github() -> State {
     for run in RUNS {
         state.add_run(REPO, run, "issues", "alice");
     }
+    // For the ledger that keeps claims on commits: an issue names none.
+    state.set_file(REPO, ".github/run-guard.yml", &policy(""));
     state.now += TimeDelta::minutes(1);
     state
+}
+
+/// A policy of these lines.
+fn policy(lines: &str) -> String {
+    format!("ledger-anchor: \"{:040x}\"\n{lines}\n", 42)
 }
 
 fn opened() -> Value {
@@ -158,11 +170,7 @@ impl Bench {
         Self::with_ledger(state, LedgerKind::Label)
     }
 
-    fn with_ledger(mut state: State, ledger: LedgerKind) -> Self {
-        if ledger == LedgerKind::CheckRun {
-            // Keys of issues name no commit.
-            state.set_file(REPO, ".github/run-guard.yml", &format!("ledger-anchor: {:040x}", 42));
-        }
+    fn with_ledger(state: State, ledger: LedgerKind) -> Self {
         let state = Rc::new(RefCell::new(state));
         let clock = FakeClock { state: Rc::clone(&state), skew: Cell::new(TimeDelta::zero()) };
         Self { state, clock, ledger }
@@ -239,22 +247,9 @@ impl Bench {
         });
     }
 
-    /// Every claim as it stands, whatever the ledger, by the name of what holds it.
-    fn claims(&self) -> BTreeMap<String, Record> {
-        self.edit(|state| {
-            let labels = state.labels(REPO).into_iter().filter(|label| label.name.starts_with(LABEL_PREFIX));
-            let of_labels = labels
-                .map(|label| (label.name.clone(), Record::decode(label.description.as_deref().unwrap()).unwrap()));
-            let of_refs = state.refs(REPO, REF_PREFIX).into_iter().map(|found| {
-                let (_, record) = parse_commit_message(&found.message.unwrap()).unwrap();
-                (found.name, record)
-            });
-            let of_checks = state.checks(REPO).into_iter().map(|check| {
-                let (number, record) = parse_check_text(&check.seen().text).unwrap();
-                (format!("check run {} of claim {number}", check.id), record.unwrap())
-            });
-            of_labels.chain(of_refs).chain(of_checks).collect()
-        })
+    /// The readable claims of the issue's key as they stand, whatever the ledger.
+    fn claims(&self) -> BTreeMap<u32, Record> {
+        self.edit(|state| state.claims_of(REPO, &key()))
     }
 
     /// The run's own claim, if it has one.

@@ -25,7 +25,7 @@ fn good() -> Vec<(&'static str, Value)> {
 }
 
 /// The pointer of every node below the top.
-fn pointers(value: &Value, at: &str, into: &mut Vec<String>) {
+pub(super) fn pointers(value: &Value, at: &str, into: &mut Vec<String>) {
     let below: Vec<(String, &Value)> = match value {
         Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), value)).collect(),
         Value::Array(items) => items.iter().enumerate().map(|(n, value)| (n.to_string(), value)).collect(),
