@@ -130,6 +130,7 @@ async fn settle<G: GitHub, C: Clock>(
         number: key.resource().number(),
         claims: ledger.probe_one(key, *number),
         window: ledger.sweep_listing(),
+        written: None,
     };
     // The claim was made by this run, so a read that does not show it is most likely one that lags.
     let shows = |reply: &FactsReply| match reply.claims.known().map(|probed| ledger.claims(key, probed)) {

@@ -183,6 +183,10 @@ impl<G: GitHub, C: Clock> GitHub for Patient<'_, G, C> {
         self.count().remove_label(repo, number, name).await
     }
 
+    async fn update_comment(&self, repo: &RepoName, id: u64, body: &str) -> Result<(), PortError> {
+        self.count().update_comment(repo, id, body).await
+    }
+
     async fn create_comment(&self, repo: &RepoName, number: u64, body: &str) -> Result<u64, PortError> {
         self.count().create_comment(repo, number, body).await
     }
