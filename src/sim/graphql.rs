@@ -20,7 +20,8 @@ use super::git::{CommitRow, RefUpdate};
 use super::json::{association, kind, time};
 use super::state::{DEFAULT_COLOR, Session, State};
 use super::world::{
-    Access, CommentRow, FileContent, Item, LabelEventRow, RepoLabel, Repository, ReviewRow, Scope, TreeEntry, User, World, node_id,
+    Access, CommentRow, FileContent, Item, LabelEventRow, RepoLabel, Repository, ReviewRow, Scope, TreeEntry, User,
+    World, node_id,
 };
 use crate::core::facts::Permission;
 use crate::core::identity::ActorKind;
@@ -549,8 +550,7 @@ impl<'a> Run<'a> {
                 "author" => Ok(self.account(row.author.as_ref())),
                 "body" => value(json!(row.body)),
                 "state" => value(json!("COMMENTED")),
-                "createdAt" | "updatedAt" => value(json!(time(row.submitted_at))),
-                "submittedAt" | "publishedAt" => value(json!(time(row.submitted_at))),
+                "createdAt" | "updatedAt" | "submittedAt" | "publishedAt" => value(json!(time(row.submitted_at))),
                 "url" => value(json!(repo.review_url(web, item, row))),
                 "repository" => Ok(Out::Node(Node::Repository(repo))),
                 _ => Err(Problem::Undefined),
@@ -943,7 +943,10 @@ fn can_be_null(on: &str, field: &str) -> bool {
                 | "refs"
         ),
         "Issue" | "PullRequest" => {
-            matches!(field, "author" | "closedAt" | "databaseId" | "fullDatabaseId" | "labels" | "reviews" | "stateReason")
+            matches!(
+                field,
+                "author" | "closedAt" | "databaseId" | "fullDatabaseId" | "labels" | "reviews" | "stateReason"
+            )
         }
         "IssueComment" => matches!(field, "author" | "editor" | "databaseId" | "fullDatabaseId" | "lastEditedAt"),
         "PullRequestReview" => matches!(field, "author" | "fullDatabaseId" | "submittedAt" | "publishedAt"),

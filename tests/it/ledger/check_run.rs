@@ -57,7 +57,7 @@ impl<'a> Contender<'a> {
         &self.next
     }
 
-    fn to_the_end(mut self) -> (Next, Vec<Claim>) {
+    fn run_out(mut self) -> (Next, Vec<Claim>) {
         while matches!(self.next, Next::Create | Next::Read(_)) {
             self.step();
         }
@@ -78,7 +78,7 @@ fn winners(lists: CheckLists) -> Vec<(bool, bool)> {
             for who in order {
                 both[who].step();
             }
-            let [first, second] = both.map(|contender| contender.to_the_end().0 == Next::Won);
+            let [first, second] = both.map(|contender| contender.run_out().0 == Next::Won);
             (first, second)
         })
         .collect()
@@ -107,7 +107,7 @@ fn a_creation_whose_answer_is_lost_is_found_again_and_not_made_twice() {
         let github = InProcess::new(Rc::clone(&state), TOKEN);
         let contender = Contender::new(&github, 7);
         state.borrow_mut().plan(Planned::next(Op::CreateCheckRun, Fault::Lost { effect }));
-        let (next, leftovers) = contender.to_the_end();
+        let (next, leftovers) = contender.run_out();
         assert_eq!((next, leftovers), (Next::Won, vec![]), "{effect}");
         assert_eq!(state.borrow().checks(REPO).len(), 1, "{effect}");
     }
@@ -121,11 +121,11 @@ fn of_two_check_runs_of_one_owner_the_first_is_its_claim() {
     let github = InProcess::new(Rc::clone(&state), TOKEN);
     let contender = Contender::new(&github, 7);
     state.borrow_mut().plan(Planned::next(Op::CreateCheckRun, Fault::Server { status: 502, effect: true }));
-    assert_eq!(contender.to_the_end().0, Next::Won);
+    assert_eq!(contender.run_out().0, Next::Won);
     let ids: Vec<String> = state.borrow().checks(REPO).iter().map(|check| check.id.to_string()).collect();
     assert_eq!(ids.len(), 2);
     state.borrow_mut().check_lists = CheckLists::Whole;
-    assert_eq!(Contender::new(&github, 8).to_the_end().0, Next::Lost(own(&ids[0], 7)));
+    assert_eq!(Contender::new(&github, 8).run_out().0, Next::Lost(own(&ids[0], 7)));
 }
 
 fn own(id: &str, run: u64) -> ClaimRead {
@@ -144,7 +144,7 @@ fn a_number_that_was_given_back_is_not_won_again() {
     let settlement = Settlement { outcome: Outcome::Withdrawn, at: now(), cost_cents: None, result_comment: None };
     let withdrawn = Record { state: ClaimState::Settled(settlement), ..record(7) };
     run(ledger.rewrite(&repo(), &key(), &claim, &withdrawn)).unwrap();
-    let (next, leftovers) = late.to_the_end();
+    let (next, leftovers) = late.run_out();
     let Next::Lost(ClaimRead::Readable(to)) = next else { panic!("{next:?}") };
     assert_eq!((to.record, leftovers.len()), (withdrawn, 1));
 }
