@@ -99,10 +99,11 @@ pub struct FinishArgs {
     /// The guard step's output `claim`; empty: the guard started nothing, and there is nothing to finish
     #[arg(long, value_name = "CLAIM")]
     pub claim: Option<String>,
-    /// The agent's execution file
+    /// The agent's execution file; of several agent steps, one a line
     #[arg(long, value_name = "FILE")]
     pub execution_file: Option<String>,
-    /// How the agent's step ended, `steps.ID.outcome`: success, failure, cancelled or skipped
+    /// How the agent's step ended, `steps.ID.outcome`: success, failure, cancelled or skipped; of several agent steps,
+    /// with commas between them
     #[arg(long, value_name = "OUTCOME")]
     pub step_outcome: Option<String>,
     /// The outcome to write, if it is known better than by reading: completed, no-change, failed-before-write,

@@ -11,7 +11,7 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 
 use crate::core::claim::{Claim, ClaimRead, LedgerKind, Record, Thing};
-use crate::core::facts::{Claims, Fact, Permission, RepositoryState, ResourceState, RunState, Window};
+use crate::core::facts::{Claims, Fact, Permission, RepositoryState, ResourceState, RunState, Window, Written};
 use crate::core::key::Key;
 
 /// A repository by its present name.
@@ -125,6 +125,9 @@ pub struct FactsQuery {
     pub claims: Probe,
     /// What to list for the budget window too: the first page of it.
     pub window: Option<Listing>,
+    /// Branches below this prefix of full names, which ends with a slash, their pull requests, and the reviews of the
+    /// pull request.
+    pub written: Option<String>,
 }
 
 /// Where the claims of one key are looked up, within the one facts query or in a query of its own.
@@ -356,6 +359,8 @@ pub struct FactsReply {
     pub claims: Fact<Probed>,
     /// The first page of the budget window, if it was asked for.
     pub window: Fact<WindowPage>,
+    /// Branches, pull requests and reviews, each known or unknown on its own, if they were asked for.
+    pub written: Option<Written>,
 }
 
 /// What people can react to.
@@ -430,6 +435,9 @@ pub trait GitHub {
 
     /// Takes a label off an issue or pull request; a 404 is fine.
     async fn remove_label(&self, repo: &RepoName, number: u64, name: &str) -> Result<(), PortError>;
+
+    /// Replaces the text of a comment. REST `PATCH /repos/{}/issues/comments/{}`.
+    async fn update_comment(&self, repo: &RepoName, id: u64, body: &str) -> Result<(), PortError>;
 
     /// Writes a comment and gives its id.
     async fn create_comment(&self, repo: &RepoName, number: u64, body: &str) -> Result<u64, PortError>;

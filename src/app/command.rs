@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::check::{CheckInput, ConfigText, check};
 use super::dry_run::{self, Target};
-use super::finish::{FinishInput, StepOutcome, finish};
+use super::finish::{FinishInput, finish};
 use super::report::{CheckReport, FinishReport};
 use super::world::{self, Env, SystemClock};
 use super::{World, payload, try_payload};
@@ -19,6 +19,7 @@ use crate::cli::{CheckArgs, FinishArgs, Format, TokenArgs};
 use crate::config::values::duration;
 use crate::core::claim::{Handle, LedgerChoice, Outcome};
 use crate::core::decision::{OnError, Reason, Stop};
+use crate::core::ended::StepOutcome;
 use crate::core::execution::{self, Execution};
 use crate::core::key::Task;
 use crate::core::sweep::OLDEST_READ;
@@ -373,15 +374,18 @@ pub async fn run_finish(args: &FinishArgs, env: &Env, color: bool) -> Result<Pri
     let claim: Handle = claim.parse().map_err(|bad: crate::core::claim::BadHandle| {
         Usage::new(bad.to_string(), "pass the guard step's output: `claim: ${{ steps.guard.outputs.claim }}`")
     })?;
-    let step = match value(args.step_outcome.as_deref(), env, "step-outcome") {
-        None => None,
-        Some(word) => Some(StepOutcome::parse(word).ok_or_else(|| {
+    let words = value(args.step_outcome.as_deref(), env, "step-outcome").unwrap_or_default();
+    // A step that was never reached has no outcome.
+    let words = words.split([',', '\n']).map(str::trim).filter(|word| !word.is_empty());
+    let steps = words.map(|word| {
+        StepOutcome::parse(word).ok_or_else(|| {
             Usage::new(
                 format!("`--step-outcome` is `{}`", short(word)),
                 "pass `${{ steps.ID.outcome }}`: success, failure, cancelled or skipped",
             )
-        })?),
-    };
+        })
+    });
+    let steps = steps.collect::<Result<Vec<_>, _>>()?;
     let outcome = match value(args.outcome.as_deref(), env, "outcome") {
         None => None,
         Some(word) => Some(Outcome::parse(word).ok_or_else(|| {
@@ -389,15 +393,17 @@ pub async fn run_finish(args: &FinishArgs, env: &Env, color: bool) -> Result<Pri
             Usage::new(format!("`--outcome` is `{}`", short(word)), format!("write one of {}", words.join(", ")))
         })?),
     };
-    let execution = match value(args.execution_file.as_deref(), env, "execution-file") {
-        None => Execution::NotGiven,
-        Some(path) => match read_text(Path::new(path), MAX_EXECUTION) {
-            Ok(text) => execution::read(&text),
-            Err(why) => Execution::Unreadable(why),
-        },
-    };
+    let paths = value(args.execution_file.as_deref(), env, "execution-file").unwrap_or_default();
+    let mut paths: Vec<&str> = paths.lines().map(str::trim).filter(|path| !path.is_empty()).collect();
+    // Each step of claude-code-action writes the same file.
+    paths.dedup();
+    let executions = paths.into_iter().map(|path| match read_text(Path::new(path), MAX_EXECUTION) {
+        Ok(text) => execution::read(&text),
+        Err(why) => Execution::Unreadable(why),
+    });
+    let executions = executions.collect();
     let mut files = StepFiles::open(env)?;
-    let report = match finish_report(args, env, claim.clone(), step, outcome, execution).await {
+    let report = match finish_report(args, env, claim.clone(), steps, outcome, executions).await {
         Ok(report) => report,
         Err(SetUp::Usage(usage)) => return Err(usage),
         Err(SetUp::Stop(refusal, hint)) => FinishReport {
@@ -426,9 +432,9 @@ async fn finish_report(
     args: &FinishArgs,
     env: &Env,
     claim: Handle,
-    step: Option<StepOutcome>,
+    steps: Vec<StepOutcome>,
     outcome: Option<Outcome>,
-    execution: Execution,
+    executions: Vec<Execution>,
 ) -> Result<FinishReport, SetUp> {
     let repo = env.repository().map_err(|e| SetUp::world(&e))?;
     let repo = repo.ok_or_else(|| Usage::new("GITHUB_REPOSITORY is unset", "run this in a workflow step"))?;
@@ -438,7 +444,7 @@ async fn finish_report(
     let github = client(&args.token, env)?;
     let nonce = claim.nonce.clone();
     let deadline = deadline(args.deadline.as_deref(), env)?;
-    let input = FinishInput { claim, repo, run, step, execution, outcome, deadline };
+    let input = FinishInput { claim, repo, run, steps, executions, outcome, deadline };
     Ok(finish(&World { github: &github, clock: &SystemClock, nonce }, &input).await)
 }
 

@@ -61,6 +61,7 @@ impl<'a, G: GitHub, C: Clock> Gathered<'a, G, C> {
             number: trigger.resource.number(),
             claims: self.ledger.probe(key),
             window: self.ledger.listing().filter(|_| window),
+            written: None,
         };
         let asker = trigger.rerunner().or_else(|| trigger.sender.clone());
         let person = (!anyone && who(asker.as_ref(), None, &Policy::default()) == Who::Person)
@@ -76,7 +77,7 @@ impl<'a, G: GitHub, C: Clock> Gathered<'a, G, C> {
         if let (Some(login), Some(permission)) = (&person, permission) {
             self.facts.set_permission(login, fact(permission));
         }
-        let FactsReply { viewer, policy, repository, resource, claims, window } = reply?;
+        let FactsReply { viewer, policy, repository, resource, claims, window, .. } = reply?;
         self.facts.viewer = viewer;
         self.facts.repository = repository;
         self.facts.resource = resource;
@@ -193,6 +194,7 @@ impl<'a, G: GitHub, C: Clock> Gathered<'a, G, C> {
             number: trigger.resource.number(),
             claims: self.ledger.probe_one(key, number),
             window: None,
+            written: None,
         };
         match self.world.github.facts(&query).await {
             Ok(FactsReply { resource, claims, .. }) => {

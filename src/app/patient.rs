@@ -49,7 +49,13 @@ impl<'a, G: GitHub, C: Clock> Patient<'a, G, C> {
     async fn ask<T>(&self, read: impl AsyncFn() -> Result<T, PortError>) -> Result<T, PortError> {
         let goes_by =
             |error: &PortError| matches!(error, PortError::Unreachable { .. } | PortError::RateLimited { .. });
+        self.count();
         self.repeat(read, goes_by).await
+    }
+
+    /// The time by this machine's clock.
+    pub fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
     }
 
     /// The same for a write that may be repeated: one that leaves the same behind however often it is done.
@@ -84,7 +90,6 @@ impl<'a, G: GitHub, C: Clock> Patient<'a, G, C> {
         goes_by: impl Fn(&PortError) -> bool,
     ) -> Result<T, PortError> {
         let mut pauses = PAUSES.iter();
-        self.count();
         loop {
             let error = match ask().await {
                 Err(error) if goes_by(&error) => error,
@@ -164,7 +169,7 @@ impl<G: GitHub, C: Clock> GitHub for Patient<'_, G, C> {
     }
 
     async fn create_check_run(&self, repo: &RepoName, check: &NewCheckRun) -> Result<CheckRun, PortError> {
-        self.github.create_check_run(repo, check).await
+        self.count().create_check_run(repo, check).await
     }
 
     async fn check_runs(&self, repo: &RepoName, commit: &str, name: &str, page: u32) -> Result<CheckPage, PortError> {
@@ -172,7 +177,7 @@ impl<G: GitHub, C: Clock> GitHub for Patient<'_, G, C> {
     }
 
     async fn update_check_run(&self, repo: &RepoName, id: u64, face: &CheckFace) -> Result<(), PortError> {
-        self.github.update_check_run(repo, id, face).await
+        self.count().update_check_run(repo, id, face).await
     }
 
     async fn add_labels(&self, repo: &RepoName, number: u64, names: &[String]) -> Result<(), PortError> {
@@ -181,6 +186,10 @@ impl<G: GitHub, C: Clock> GitHub for Patient<'_, G, C> {
 
     async fn remove_label(&self, repo: &RepoName, number: u64, name: &str) -> Result<(), PortError> {
         self.count().remove_label(repo, number, name).await
+    }
+
+    async fn update_comment(&self, repo: &RepoName, id: u64, body: &str) -> Result<(), PortError> {
+        self.count().update_comment(repo, id, body).await
     }
 
     async fn create_comment(&self, repo: &RepoName, number: u64, body: &str) -> Result<u64, PortError> {

@@ -21,11 +21,12 @@ use serde_json::json;
 use super::World;
 use super::check::{CheckInput, check};
 use super::command::Printed;
-use super::finish::{FinishInput, StepOutcome, finish};
+use super::finish::{FinishInput, finish};
 use super::report::{CheckReport, FinishReport};
 use crate::cli::Format;
 use crate::core::claim::{Cause, Nonce};
 use crate::core::decision::{Reason, Verdict};
+use crate::core::ended::StepOutcome;
 use crate::core::execution::{AgentResult, Execution};
 use crate::core::facts::Permission;
 use crate::core::key::{Key, Task};
@@ -751,8 +752,8 @@ impl Engine {
                     claim: claim.clone(),
                     repo,
                     run: input.run,
-                    step: Some(step_outcome(agent.ends)),
-                    execution: execution(&agent),
+                    steps: vec![step_outcome(agent.ends)],
+                    executions: vec![execution(&agent)],
                     outcome: None,
                     deadline: FINISH_DEADLINE,
                 };

@@ -94,6 +94,7 @@ impl<G: GitHub, C: Clock> Sweep<'_, G, C> {
             number: key.resource().number(),
             claims: self.ledger.probe(key),
             window: None,
+            written: None,
         };
         let reply = self.world.github.facts(&query).await?;
         let Fact::Known(probed) = &reply.claims else { return Ok(None) };

@@ -160,6 +160,52 @@ impl ResourceState {
     }
 }
 
+/// What was written beside comments and labels, as far as it can be read back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// The branches below the prefix that was asked for.
+    pub branches: Fact<Vec<Branch>>,
+    /// The newest pull request of each of these branches that has one.
+    pub pulls: Fact<Vec<OpenedPull>>,
+    /// The newest submitted reviews of the pull request, oldest first; none of an issue.
+    pub reviews: Fact<Vec<Review>>,
+    /// Whether there are older reviews than those.
+    pub more_reviews: bool,
+}
+
+/// A branch, as evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// Its name.
+    pub name: String,
+    /// When its last commit was made, by the commit's own word.
+    pub committed_at: Option<DateTime<Utc>>,
+}
+
+/// A pull request from a branch, as evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenedPull {
+    /// The branch's name.
+    pub branch: String,
+    /// Its number.
+    pub number: u64,
+    /// When it was opened.
+    pub created_at: DateTime<Utc>,
+    /// Its page.
+    pub url: String,
+}
+
+/// A submitted review, as evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Review {
+    /// Who wrote it; `None` for a deleted account.
+    pub author: Option<Actor>,
+    /// When it was submitted.
+    pub submitted_at: DateTime<Utc>,
+    /// Its page.
+    pub url: String,
+}
+
 /// The repository as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepositoryState {

@@ -11,6 +11,9 @@ const SUFFIX: &str = " -->";
 /// The longest marker that is read, in bytes.
 const MAX_MARKER_BYTES: usize = 4096;
 
+/// GitHub's limit of a comment, in characters.
+const MAX_COMMENT_CHARS: usize = 65_536;
+
 /// What a marker says. That it is there proves nothing: see the loop gate for what makes it authentic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker {
@@ -39,6 +42,15 @@ impl Marker {
         }
         let json = Value::Object(json).to_string().replace("--", "\\u002d\\u002d");
         format!("{PREFIX}{json}{SUFFIX}")
+    }
+
+    /// A comment's text with the marker as its last line, cut where GitHub's limit of a comment leaves no room for both.
+    pub fn append_to(&self, text: &str) -> String {
+        let line = self.encode();
+        let room = MAX_COMMENT_CHARS.saturating_sub(line.chars().count() + 2);
+        let text = text.trim_end();
+        let end = text.char_indices().nth(room).map_or(text.len(), |(at, _)| at);
+        format!("{}\n\n{line}", text.get(..end).unwrap_or(text))
     }
 
     /// The marker that is the last line of a text; white space may follow. A marker elsewhere is text.

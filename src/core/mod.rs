@@ -7,6 +7,7 @@
 pub mod claim;
 pub mod decide;
 pub mod decision;
+pub mod ended;
 pub mod execution;
 pub mod facts;
 pub mod gates;

@@ -14,7 +14,9 @@ use serde_json::{Map, Value, json};
 
 use super::client::Answer;
 use crate::core::claim::REF_PREFIX;
-use crate::core::facts::{Comment, Fact, LabelEvent, RepositoryState, ResourceState};
+use crate::core::facts::{
+    Branch, Comment, Fact, LabelEvent, OpenedPull, RepositoryState, ResourceState, Review, Written,
+};
 use crate::core::identity::{Actor, ActorKind};
 use crate::core::policy::POLICY_PATH;
 use crate::ports::{
@@ -29,6 +31,13 @@ const REF: &str = "prefix name target { oid ... on Commit { message committedDat
 /// What is read of a page of refs.
 const REFS: &str =
     "nodes { prefix name target { oid ... on Commit { message committedDate } } } pageInfo { hasNextPage endCursor }";
+/// The newest pull request of each branch of a page.
+const PULLS: &str = "nodes { name associatedPullRequests(last: 1) { nodes { number url createdAt headRefName } } }";
+/// The newest reviews.
+const REVIEWS: &str = concat!(
+    " reviews(last: 30) { nodes { author { __typename login ... on User { databaseId } ... on Bot { databaseId } } ",
+    "submittedAt url } pageInfo { hasPreviousPage } }"
+);
 /// What claims as refs need beside them: the repository's node id, and the tree of the default branch.
 const BASE: &str = "id base: defaultBranchRef { target { ... on Commit { tree { oid } } } }";
 /// The object id that stands for no object: a ref that is moved to it is deleted.
@@ -159,8 +168,15 @@ pub(super) fn facts(query: &FactsQuery) -> Document {
         );
         builder.field(&format!(
             "issueOrPullRequest(number: $number) {{ __typename ... on Issue {{ {common} }} \
-             ... on PullRequest {{ {common} isDraft merged headRefOid }} }}"
+             ... on PullRequest {{ {common} isDraft merged headRefOid{} }} }}",
+            if query.written.is_some() { REVIEWS } else { "" }
         ));
+    }
+    if let Some(below) = &query.written {
+        builder.variable("branches", "String!", json!(below));
+        builder.field(&format!("branches: refs(refPrefix: $branches, first: 100) {{ {REFS} }}"));
+        // What may be denied must not take the branches with it, so that it stands apart.
+        builder.field(&format!("pulls: refs(refPrefix: $branches, first: 100) {{ {PULLS} }}"));
     }
     builder.probe(&query.claims);
     if let Some(listing) = query.window {
@@ -350,7 +366,53 @@ impl<'a> Reply<'a> {
                 Some(listing) => self.window(listing)?,
                 None => Fact::Unasked,
             },
+            written: match &query.written {
+                Some(below) => Some(self.written(below, query.number)?),
+                None => None,
+            },
         })
+    }
+
+    fn written(&self, below: &str, number: Option<u64>) -> Result<Written, PortError> {
+        let page = self.refs("branches")?;
+        let many = page.known().is_some_and(|page| page.next.is_some());
+        let too_many = format!("there are more than 100 branches below {below}");
+        let branch = |found: GitRef| Branch { name: branch_name(&found.name), committed_at: found.committed_at };
+        let branches = map(page, |page| page.refs.into_iter().map(branch).collect());
+        let pulls = self.whole::<Nodes<BranchPulls>>(&["repository", "pulls"])?;
+        let (reviews, more_reviews) = self.reviews(number)?;
+        Ok(Written {
+            branches: if many { Fact::Unknown(too_many.clone()) } else { branches },
+            pulls: if many { Fact::Unknown(too_many) } else { map(pulls, |list| pulls_of(list.nodes)) },
+            reviews,
+            more_reviews,
+        })
+    }
+
+    /// The newest submitted reviews, and whether there are older ones.
+    fn reviews(&self, number: Option<u64>) -> Result<(Fact<Vec<Review>>, bool), PortError> {
+        let none = (Fact::Known(Vec::new()), false);
+        if number.is_none() {
+            return Ok(none);
+        }
+        // An issue has no such field, and what is not there has no reviews.
+        let path = ["repository", "issueOrPullRequest"];
+        let item = match self.part::<Map<String, Value>>(&path)? {
+            _ if self.resource()? == Fact::Known(None) => return Ok(none),
+            Fact::Known(Some(item)) => item,
+            Fact::Unknown(words) => return Ok((Fact::Unknown(words), false)),
+            Fact::Known(None) | Fact::Unasked => return Ok((Fact::Unknown("GitHub did not say".to_owned()), false)),
+        };
+        if !item.contains_key("reviews") {
+            return Ok(none);
+        }
+        let list = self.whole::<ReviewsNode>(&["repository", "issueOrPullRequest", "reviews"])?;
+        let more = list.known().is_some_and(|list| list.page_info.has_previous_page);
+        // A review without this time is not submitted, and nobody but its author sees it.
+        let review = |node: ReviewNode| {
+            Some(Review { author: node.author.map(Actor::from), submitted_at: node.submitted_at?, url: node.url })
+        };
+        Ok((map(list, |list| list.nodes.into_iter().filter_map(review).collect()), more))
     }
 
     /// The answer to [`window_page`].
@@ -665,6 +727,59 @@ impl From<RefNode> for GitRef {
             message: target.and_then(|t| t.message),
         }
     }
+}
+
+/// A branch's name without the folder of branches.
+fn branch_name(full: &str) -> String {
+    full.strip_prefix("refs/heads/").unwrap_or(full).to_owned()
+}
+
+fn pulls_of(nodes: Vec<BranchPulls>) -> Vec<OpenedPull> {
+    let pulls = nodes.into_iter().flat_map(|node| node.associated_pull_requests.nodes);
+    pulls
+        .map(|pull| OpenedPull {
+            branch: pull.head_ref_name,
+            number: pull.number,
+            created_at: pull.created_at,
+            url: pull.url,
+        })
+        .collect()
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BranchPulls {
+    associated_pull_requests: Nodes<PullNode>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PullNode {
+    number: u64,
+    url: String,
+    created_at: DateTime<Utc>,
+    head_ref_name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ReviewsNode {
+    nodes: Vec<ReviewNode>,
+    page_info: PreviousPage,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PreviousPage {
+    has_previous_page: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ReviewNode {
+    author: Option<ActorNode>,
+    submitted_at: Option<DateTime<Utc>>,
+    url: String,
 }
 
 #[derive(Deserialize)]

@@ -342,6 +342,11 @@ impl GitHub for Client {
         }
     }
 
+    async fn update_comment(&self, repo: &RepoName, id: u64, body: &str) -> Result<(), PortError> {
+        let path = ["issues", "comments", &id.to_string()];
+        self.write(Method::PATCH, repo, &path, Some(json!({ "body": body }))).await.map(drop)
+    }
+
     async fn create_comment(&self, repo: &RepoName, number: u64, body: &str) -> Result<u64, PortError> {
         let body = json!({ "body": body });
         let answer = self.write(Method::POST, repo, &["issues", &number.to_string(), "comments"], Some(body)).await?;

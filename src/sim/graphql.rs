@@ -20,7 +20,8 @@ use super::git::{CommitRow, RefUpdate};
 use super::json::{association, kind, time};
 use super::state::{DEFAULT_COLOR, Session, State};
 use super::world::{
-    Access, CommentRow, FileContent, Item, LabelEventRow, RepoLabel, Repository, Scope, TreeEntry, User, World, node_id,
+    Access, CommentRow, FileContent, Item, LabelEventRow, RepoLabel, Repository, ReviewRow, Scope, TreeEntry, User,
+    World, node_id,
 };
 use crate::core::facts::Permission;
 use crate::core::identity::ActorKind;
@@ -227,6 +228,7 @@ enum Node<'a> {
     Item(&'a Repository, &'a Item),
     Comment(&'a Repository, &'a CommentRow),
     Label(&'a Repository, &'a RepoLabel),
+    Review(&'a Repository, &'a Item, &'a ReviewRow),
     LabelEvent(&'a Repository, &'a LabelEventRow),
     GoneLabel(&'a Repository, &'a LabelEventRow),
     Blob(&'a Repository, &'a FileContent),
@@ -266,6 +268,8 @@ enum Entry<'a> {
     Ref(&'a Repository, String),
     Suite(&'a Repository, &'a CheckRow),
     Check(&'a Repository, &'a CheckRow),
+    Review(&'a Repository, &'a Item, &'a ReviewRow),
+    Item(&'a Repository, &'a Item),
 }
 
 impl<'a> From<Entry<'a>> for Node<'a> {
@@ -277,6 +281,8 @@ impl<'a> From<Entry<'a>> for Node<'a> {
             Entry::Ref(repo, name) => Self::Ref(repo, name),
             Entry::Suite(repo, row) => Self::Suite(repo, row),
             Entry::Check(repo, row) => Self::Check(repo, row),
+            Entry::Review(repo, item, row) => Self::Review(repo, item, row),
+            Entry::Item(repo, item) => Self::Item(repo, item),
         }
     }
 }
@@ -538,6 +544,17 @@ impl<'a> Run<'a> {
                 "repository" => Ok(Out::Node(Node::Repository(repo))),
                 _ => Err(Problem::Undefined),
             },
+            Node::Review(repo, item, row) => match name {
+                "id" => value(json!(node_id("PRR", row.id))),
+                "fullDatabaseId" => value(json!(row.id.to_string())),
+                "author" => Ok(self.account(row.author.as_ref())),
+                "body" => value(json!(row.body)),
+                "state" => value(json!("COMMENTED")),
+                "createdAt" | "updatedAt" | "submittedAt" | "publishedAt" => value(json!(time(row.submitted_at))),
+                "url" => value(json!(repo.review_url(web, item, row))),
+                "repository" => Ok(Out::Node(Node::Repository(repo))),
+                _ => Err(Problem::Undefined),
+            },
             Node::LabelEvent(repo, row) => match name {
                 "id" => value(json!(row.node_id())),
                 "createdAt" => value(json!(time(row.at))),
@@ -632,6 +649,14 @@ impl<'a> Run<'a> {
                         Ok(commit.map_or(Out::Value(Value::Null), |row| Out::Node(Node::Commit(repo, row))))
                     }
                     "repository" => Ok(Out::Node(Node::Repository(repo))),
+                    "associatedPullRequests" => {
+                        self.may_read(repo, Scope::PullRequests)?;
+                        let branch = full.strip_prefix("refs/heads/");
+                        let of_branch = |item: &&Item| branch.is_some() && item.head_ref.as_deref() == branch;
+                        let items = repo.items.values().filter(of_branch);
+                        let rows = items.map(|item| Listed { cursor: cursor(item.id), entry: Entry::Item(repo, item) });
+                        page(name, rows.collect(), args, false).map(|page| connection("PullRequestConnection", page))
+                    }
                     _ => Err(Problem::Undefined),
                 }
             }
@@ -800,7 +825,7 @@ impl<'a> Run<'a> {
             "isDraft" if pull => value(json!(item.draft)),
             "merged" if pull => value(json!(item.merged)),
             "headRefOid" if pull => value(json!(item.head_sha)),
-            "headRefName" if pull => value(json!(format!("change-{}", item.number))),
+            "headRefName" if pull => value(json!(item.head_ref)),
             "baseRefName" if pull => value(json!(repo.default_branch)),
             "author" => Ok(self.account(item.author.as_ref())),
             "authorAssociation" => value(json!(association(self.world, repo, item.author.as_deref()))),
@@ -809,6 +834,11 @@ impl<'a> Run<'a> {
                 let mut rows: Vec<_> = repo.labels_of(item).collect();
                 rows.sort_by_key(|label| label.cursor());
                 labels(repo, rows, args)
+            }
+            "reviews" if pull => {
+                let rows = item.reviews.iter();
+                let rows = rows.map(|row| Listed { cursor: cursor(row.id), entry: Entry::Review(repo, item, row) });
+                page("reviews", rows.collect(), args, false).map(|p| connection("PullRequestReviewConnection", p))
             }
             "comments" => {
                 let rows = repo.comments_of(item);
@@ -855,6 +885,7 @@ impl Node<'_> {
                 }
             }
             Self::Comment(..) => "IssueComment",
+            Self::Review(..) => "PullRequestReview",
             Self::Label(..) | Self::GoneLabel(..) => "Label",
             Self::LabelEvent(_, row) => {
                 if row.added {
@@ -884,7 +915,7 @@ impl Node<'_> {
                 "RepositoryOwner" => matches!(self, Self::Account(user, _) if user.kind != ActorKind::Bot),
                 "GitObject" => matches!(self, Self::Blob(..) | Self::Tree(..) | Self::Commit(..)),
                 "Closable" | "Lockable" | "Labelable" | "IssueOrPullRequest" => matches!(self, Self::Item(..)),
-                "Comment" => matches!(self, Self::Item(..) | Self::Comment(..)),
+                "Comment" => matches!(self, Self::Item(..) | Self::Comment(..) | Self::Review(..)),
                 "IssueTimelineItems" | "PullRequestTimelineItems" => {
                     matches!(self, Self::Comment(..) | Self::LabelEvent(..))
                 }
@@ -912,9 +943,13 @@ fn can_be_null(on: &str, field: &str) -> bool {
                 | "refs"
         ),
         "Issue" | "PullRequest" => {
-            matches!(field, "author" | "closedAt" | "databaseId" | "fullDatabaseId" | "labels" | "stateReason")
+            matches!(
+                field,
+                "author" | "closedAt" | "databaseId" | "fullDatabaseId" | "labels" | "reviews" | "stateReason"
+            )
         }
         "IssueComment" => matches!(field, "author" | "editor" | "databaseId" | "fullDatabaseId" | "lastEditedAt"),
+        "PullRequestReview" => matches!(field, "author" | "fullDatabaseId" | "submittedAt" | "publishedAt"),
         "Label" => matches!(field, "createdAt" | "description" | "updatedAt"),
         "LabeledEvent" | "UnlabeledEvent" => field == "actor",
         "Blob" => matches!(field, "isBinary" | "text"),

@@ -30,6 +30,6 @@ pub use fault::{CallInfo, Fault, Op, Planned};
 pub use git::{CommitRow, RefUpdate};
 pub use state::{Answer, Caller, Grants, Rate, Session, State, Token, TokenKind, TokenSpec, Write};
 pub use world::{
-    Access, CommentRow, FileContent, Item, ItemSpec, LabelEventRow, Reaction, RepoLabel, Repository, Run, Scope, User,
-    World, node_id,
+    Access, CommentRow, FileContent, Item, ItemSpec, LabelEventRow, Reaction, RepoLabel, Repository, ReviewRow, Run,
+    Scope, User, World, node_id,
 };

@@ -14,10 +14,14 @@ use super::fault::{CallInfo, Fault, Op};
 use super::git::{NO_OBJECT, RefUpdate};
 use super::state::{Answer, Session, State};
 use super::world::{
-    Access, CommentRow, FileContent, Item, LabelEventRow, RepoLabel, Repository, Scope, TreeEntry, World, node_id,
+    Access, CommentRow, FileContent, Item, LabelEventRow, RepoLabel, Repository, ReviewRow, Scope, TreeEntry, World,
+    node_id,
 };
 use crate::core::claim::REF_PREFIX;
-use crate::core::facts::{Comment, Fact, LabelEvent, Permission, RepositoryState, ResourceState, RunState};
+use crate::core::facts::{
+    Branch, Comment, Fact, LabelEvent, OpenedPull, Permission, RepositoryState, ResourceState, Review, RunState,
+    Written,
+};
 use crate::core::identity::Actor;
 use crate::core::policy::POLICY_PATH;
 use crate::ports::{
@@ -30,6 +34,8 @@ use crate::ports::{
 pub const COMMENTS: usize = 50;
 /// How many of the newest label events the facts hold.
 pub const LABEL_EVENTS: usize = 30;
+/// How many of the newest reviews the facts hold.
+pub const REVIEWS: usize = 30;
 /// How many labels a page holds.
 pub const LABEL_PAGE: usize = 100;
 /// How many check suites of a commit are looked at.
@@ -146,6 +152,48 @@ fn rest_label(found: &RepoLabel) -> Label {
 
 fn by_name(repo: &Repository, names: &[String]) -> BTreeMap<String, Label> {
     names.iter().filter_map(|name| Some((name.clone(), label(repo.label_exactly(name)?)))).collect()
+}
+
+/// What was written beside comments and labels.
+fn written(world: &World, session: &Session, repo: &Repository, web: &str, query: &FactsQuery, below: &str) -> Written {
+    let (reviews, more_reviews) = match query.number.map(|number| world.item(&session.caller, &query.repo, number)) {
+        None => (Fact::Known(Vec::new()), false),
+        Some(Err(error)) => match error {
+            ApiError::NotFound | ApiError::Deleted => (Fact::Known(Vec::new()), false),
+            error => (words(&error), false),
+        },
+        Some(Ok((_, item))) => {
+            let rows = item.reviews.iter().skip(item.reviews.len().saturating_sub(REVIEWS));
+            let review = |row: &ReviewRow| Review {
+                author: actor(world, row.author.as_ref()),
+                submitted_at: row.submitted_at,
+                url: repo.review_url(web, item, row),
+            };
+            (Fact::Known(rows.map(review).collect()), item.reviews.len() > REVIEWS)
+        }
+    };
+    if let Err(error) = allow_contents(world, session, repo) {
+        return Written { branches: words(&error), pulls: words(&error), reviews, more_reviews };
+    }
+    let RefPage { refs, next } = ref_page(repo, below, None);
+    if next.is_some() {
+        let many = format!("there are more than {REF_PAGE} branches below {below}");
+        let (branches, pulls) = (Fact::Unknown(many.clone()), Fact::Unknown(many));
+        return Written { branches, pulls, reviews, more_reviews };
+    }
+    let name = |full: &str| full.strip_prefix("refs/heads/").unwrap_or(full).to_owned();
+    let pulls = refs.iter().filter_map(|found| {
+        let branch = name(&found.name);
+        let item = repo.items.values().rev().find(|item| item.head_ref.as_deref() == Some(branch.as_str()))?;
+        Some(OpenedPull { branch, number: item.number, created_at: item.created_at, url: repo.item_url(web, item) })
+    });
+    let may_read = world.allow(&session.caller, repo, Scope::PullRequests, Access::Read, Permission::Read);
+    let pulls = match may_read {
+        Err(error) if !refs.is_empty() => words(&error),
+        _ => Fact::Known(pulls.collect()),
+    };
+    let branch = |found: &GitRef| Branch { name: name(&found.name), committed_at: found.committed_at };
+    Written { branches: Fact::Known(refs.iter().map(branch).collect()), pulls, reviews, more_reviews }
 }
 
 /// What is found of a key's claims.
@@ -325,7 +373,13 @@ impl GitHub for InProcess {
                             Fact::Unknown(why.clone())
                         }
                     },
-                    window: query.window.map_or(Fact::Unasked, |_| Fact::Unknown(why)),
+                    window: query.window.map_or(Fact::Unasked, |_| Fact::Unknown(why.clone())),
+                    written: query.written.is_some().then(|| Written {
+                        branches: Fact::Unknown(why.clone()),
+                        pulls: Fact::Unknown(why.clone()),
+                        reviews: query.number.map_or(Fact::Known(Vec::new()), |_| Fact::Unknown(why)),
+                        more_reviews: false,
+                    }),
                 });
             };
             let resource = query.number.map_or(Fact::Unasked, |number| match world.item(caller, &query.repo, number) {
@@ -347,6 +401,7 @@ impl GitHub for InProcess {
                     Some(Ok(page)) => Fact::Known(page),
                     Some(Err(error)) => words(&error),
                 },
+                written: query.written.as_deref().map(|below| written(world, session, repo, &state.web, query, below)),
             })
         })
         .await
@@ -530,6 +585,13 @@ impl GitHub for InProcess {
         }
     }
 
+    async fn update_comment(&self, repo: &RepoName, id: u64, body: &str) -> Result<(), PortError> {
+        self.call(Op::UpdateComment, "PATCH", format!("/repos/{repo}/issues/comments/{id}"), |state, session| {
+            state.update_comment(session, repo, id, body).map(drop)
+        })
+        .await
+    }
+
     async fn create_comment(&self, repo: &RepoName, number: u64, body: &str) -> Result<u64, PortError> {
         self.call(Op::CreateComment, "POST", format!("/repos/{repo}/issues/{number}/comments"), |state, session| {
             state.create_comment(session, repo, number, body).map(|row| row.id)
@@ -597,7 +659,13 @@ mod tests {
 
     fn query(labels: &[&str]) -> FactsQuery {
         let labels = labels.iter().map(|&l| l.to_owned()).collect();
-        FactsQuery { repo: name(), number: Some(731), claims: Probe::Labels(labels), window: Some(Listing::Labels) }
+        FactsQuery {
+            repo: name(),
+            number: Some(731),
+            claims: Probe::Labels(labels),
+            window: Some(Listing::Labels),
+            written: None,
+        }
     }
 
     #[test]

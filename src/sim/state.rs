@@ -12,7 +12,7 @@ use super::error::{ApiError, Code};
 use super::fault::{CallInfo, Fault, Op, Planned};
 use super::world::{
     Access, CommentRow, FileContent, Item, ItemSpec, LabelEventRow, MAX_COMMENT, MAX_LABEL_DESCRIPTION, MAX_LABEL_NAME,
-    MAX_LABELS_ON_ITEM, REACTIONS, Reaction, RepoLabel, Repository, Run, Scope, User, World, node_id,
+    MAX_LABELS_ON_ITEM, REACTIONS, Reaction, RepoLabel, Repository, ReviewRow, Run, Scope, User, World, node_id,
 };
 use crate::core::facts::Permission;
 use crate::core::identity::{ActorKind, is_written_as_bot};
@@ -451,6 +451,19 @@ impl State {
         self.know(author);
         let now = self.stamp();
         self.edit(full, |repo, ids| insert_comment(repo, ids, now, number, author, body))
+    }
+
+    /// Submits a review on somebody's behalf and gives its id; `None` if there is no such pull request.
+    pub fn review(&mut self, full: &str, number: u64, author: &str, body: &str) -> Option<u64> {
+        self.know(author);
+        let now = self.stamp();
+        self.edit(full, |repo, ids| {
+            let item = repo.items.get_mut(&number).filter(|item| item.is_pull_request)?;
+            let id = ids.fresh();
+            let author = (!author.is_empty()).then(|| author.to_owned());
+            item.reviews.push(ReviewRow { id, author, body: body.to_owned(), submitted_at: now });
+            Some(id)
+        })
     }
 
     /// Changes a comment on somebody's behalf; `false` if there is none of that id.
@@ -1149,7 +1162,9 @@ fn insert_item(repo: &mut Repository, ids: &mut Ids, now: DateTime<Utc>, spec: I
         label_events: Vec::new(),
         comments: Vec::new(),
         reactions: Vec::new(),
+        head_ref: spec.head_sha.as_ref().map(|_| spec.head_ref.unwrap_or_else(|| format!("change-{number}"))),
         head_sha: spec.head_sha,
+        reviews: Vec::new(),
         created_at: now,
         updated_at: now,
         closed_at: None,

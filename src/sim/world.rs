@@ -190,6 +190,10 @@ pub struct Item {
     pub reactions: Vec<Reaction>,
     /// The head commit of a pull request.
     pub head_sha: Option<String>,
+    /// The branch of a pull request.
+    pub head_ref: Option<String>,
+    /// The submitted reviews of a pull request, oldest first.
+    pub reviews: Vec<ReviewRow>,
     /// When it was opened.
     pub created_at: DateTime<Utc>,
     /// When anything about it last changed.
@@ -203,6 +207,19 @@ impl Item {
     pub const fn scope(&self) -> Scope {
         if self.is_pull_request { Scope::PullRequests } else { Scope::Issues }
     }
+}
+
+/// A submitted review of a pull request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReviewRow {
+    /// The numeric id.
+    pub id: u64,
+    /// Who wrote it; `None` for a deleted account.
+    pub author: Option<String>,
+    /// The text.
+    pub body: String,
+    /// When it was submitted.
+    pub submitted_at: DateTime<Utc>,
 }
 
 /// A new issue or pull request.
@@ -220,6 +237,8 @@ pub struct ItemSpec {
     pub labels: Vec<String>,
     /// Its head commit, which makes it a pull request.
     pub head_sha: Option<String>,
+    /// The branch of a pull request; `None` for one of no particular name.
+    pub head_ref: Option<String>,
     /// Whether it is a draft pull request.
     pub draft: bool,
 }
@@ -255,6 +274,13 @@ impl ItemSpec {
     #[must_use]
     pub fn pull_request(mut self, head_sha: &str) -> Self {
         self.head_sha = Some(head_sha.to_owned());
+        self
+    }
+
+    /// As a pull request from this branch.
+    #[must_use]
+    pub fn from_branch(mut self, name: &str) -> Self {
+        self.head_ref = Some(name.to_owned());
         self
     }
 }
@@ -442,6 +468,11 @@ impl Repository {
         let more = rest.next().is_some();
         let end = page.last().filter(|_| more).map(|label| label.cursor());
         (page, end)
+    }
+
+    /// The page of a review under the address of the web pages.
+    pub fn review_url(&self, web: &str, item: &Item, row: &ReviewRow) -> String {
+        format!("{}#pullrequestreview-{}", self.item_url(web, item), row.id)
     }
 
     /// The page of an item under the address of the web pages.

@@ -6,14 +6,16 @@ use std::rc::Rc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use run_guard::app::World;
-use run_guard::app::finish::{FinishInput, StepOutcome, finish};
+use run_guard::app::finish::{FinishInput, finish};
 use run_guard::app::report::FinishReport;
 use run_guard::core::claim::{
     Cause, Claim, ClaimRead, ClaimState, Handle, LedgerKind, Nonce, Outcome, Owner, Record, SweepPhase,
 };
-use run_guard::core::execution::Execution;
+use run_guard::core::ended::StepOutcome;
+use run_guard::core::execution::{self, Execution};
 use run_guard::core::facts::Claims;
 use run_guard::core::key::Key;
+use run_guard::core::marker::Marker;
 use run_guard::core::trigger::RunContext;
 use run_guard::ledger::AnyLedger;
 use run_guard::ports::{Clock, Created, GitHub, Ledger, RepoName};
@@ -119,8 +121,8 @@ impl Bench {
             claim: claim.clone(),
             repo: self.repo.clone(),
             run: RunContext { run, attempt: 1, triggering_actor: None },
-            step: Some(StepOutcome::Success),
-            execution: Execution::NotGiven,
+            steps: vec![StepOutcome::Success],
+            executions: vec![Execution::NotGiven],
             outcome: None,
             deadline: TimeDelta::seconds(120),
         }
@@ -251,4 +253,223 @@ async fn a_sweep_whose_writes_fail_is_gone_on_with_later_and_fails_no_job() {
             assert_eq!(bench.claims(&key_of(731)).await, Claims::new(), "{kind:?} {held}");
         }
     }
+}
+
+/// What an agent does between the claim and `finish`.
+type Acts = fn(&mut State);
+
+#[tokio::test]
+async fn what_a_failed_agent_wrote_is_read_back() {
+    let cases: &[(&str, Acts, Outcome, &str)] = &[
+        ("issue/731", |_| {}, Outcome::FailedBeforeWrite, "it had written nothing"),
+        (
+            "issue/731",
+            |s| assert!(s.comment(REPO, 731, "claude[bot]", "Here is what I found").is_some()),
+            Outcome::FailedAfterWrite,
+            "it had written a comment",
+        ),
+        (
+            "issue/731",
+            |s| assert!(s.comment(REPO, 731, "alice", "Any news?").is_some()),
+            Outcome::FailedBeforeWrite,
+            "it had written nothing",
+        ),
+        (
+            "issue/731",
+            |s| assert!(s.comment(REPO, 731, "claude[bot]", "Claude Code is working…").is_some()),
+            Outcome::FailedBeforeWrite,
+            "it had written nothing",
+        ),
+        (
+            "issue/731",
+            |s| assert!(s.label_item(REPO, 731, &["bug"], "claude[bot]")),
+            Outcome::FailedAfterWrite,
+            "it had written the label bug",
+        ),
+        (
+            "pr/733",
+            |s| assert!(s.review(REPO, 733, "claude[bot]", "Look here").is_some()),
+            Outcome::FailedAfterWrite,
+            "it had written a review",
+        ),
+        (
+            "issue/731",
+            |s| {
+                let head = s.repo(REPO).unwrap().head_sha.clone().unwrap();
+                s.add_commit(REPO, &"c".repeat(40), Some(&head), "Repair it");
+                s.set_ref(REPO, "refs/heads/claude/issue-731-20260302-0901", &"c".repeat(40));
+            },
+            Outcome::FailedAfterWrite,
+            "it had written the branch claude/issue-731-20260302-0901",
+        ),
+        (
+            "issue/731",
+            |s| {
+                let head = s.repo(REPO).unwrap().head_sha.clone().unwrap();
+                s.set_ref(REPO, "refs/heads/claude/issue-731-x", &head);
+                let pull = ItemSpec::new("claude[bot]", "Repair it").number(740).pull_request(&head);
+                s.open_issue(REPO, pull.from_branch("claude/issue-731-x"));
+            },
+            Outcome::FailedAfterWrite,
+            "it had written pull request 740",
+        ),
+        (
+            "issue/731",
+            |s| {
+                for n in 0..60 {
+                    s.comment(REPO, 731, "alice", &format!("{n}")).unwrap();
+                }
+            },
+            Outcome::NeedsReview,
+            "so many comments came since the claim that not all can be seen",
+        ),
+        ("issue/731", |s| s.delete_issue(REPO, 731), Outcome::NeedsReview, "the item is not there any more"),
+        (
+            "issue/731",
+            |s| {
+                let policy = "tasks:\n  triage:\n    may: [comment, merge]\n";
+                s.set_file(REPO, ".github/run-guard.yml", policy);
+            },
+            Outcome::NeedsReview,
+            "the task may do what cannot be read back",
+        ),
+    ];
+    for (about, acts, outcome, why) in cases {
+        let bench = Bench::new(LedgerKind::Label);
+        let claim = bench.claim(&format!("github.com/42/{about}/triage").parse().unwrap(), RUN).await;
+        bench.pass(1);
+        bench.edit(acts);
+        let input = FinishInput { steps: vec![StepOutcome::Failure], ..bench.input(&claim, RUN) };
+        let report = bench.finish(&input).await;
+        assert_eq!((report.outcome, report.warnings.as_slice()), (Some(*outcome), &[][..]), "{why}: {report:?}");
+        assert_eq!(report.message, format!("the agent's step failed, and {why}"));
+        let ClaimState::Settled(settlement) = bench.state_of(&claim.key, 1).await else { panic!("not settled") };
+        assert_eq!(settlement.outcome, *outcome);
+        assert_eq!(settlement.result_comment.is_some(), why.contains("a comment"), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_token_may_not_read_is_unknown() {
+    let bench = Bench::new(LedgerKind::Label);
+    bench.edit(|state| {
+        state.make_private(REPO);
+        state.add_token("poor", TokenSpec::built_in(REPO, "issues: write".parse().unwrap()));
+    });
+    let claim = bench.claim(&key_of(731), RUN).await;
+    let bench = Bench { github: InProcess::new(Rc::clone(&bench.state), "poor"), ..bench };
+    let input = FinishInput { steps: vec![StepOutcome::Failure], ..bench.input(&claim, RUN) };
+    let report = bench.finish(&input).await;
+    assert_eq!(report.outcome, Some(Outcome::NeedsReview));
+    assert_eq!(report.message, "the agent's step failed, and the branches could not be read");
+    assert_eq!(bench.state.borrow().item_labels(REPO, 731), ["run-guard:triage:review"]);
+}
+
+#[tokio::test]
+async fn a_claim_that_is_not_ones_own_any_more_is_left_alone() {
+    for kind in SWEEPABLE {
+        // Settled already: nothing is written again.
+        let bench = Bench::new(kind);
+        let claim = bench.claim(&key_of(731), RUN).await;
+        bench.finish(&bench.input(&claim, RUN)).await;
+        let before = bench.claims(&key_of(731)).await;
+        let again = bench.finish(&FinishInput { steps: vec![StepOutcome::Failure], ..bench.input(&claim, RUN) }).await;
+        assert_eq!((again.outcome, again.warnings.len()), (Some(Outcome::Completed), 0));
+        assert_eq!(again.message, "claim 1 was settled completed already");
+        assert_eq!(bench.claims(&key_of(731)).await, before);
+
+        // Lost: the number is another's.
+        let theirs = Handle { nonce: Nonce::from_bits(99), ..claim };
+        let lost = bench.finish(&bench.input(&theirs, RUN)).await;
+        assert_eq!((lost.outcome, lost.message.as_str()), (None, "the claim was not settled"));
+        assert_eq!(lost.warnings, [format!("claim 1 belongs to run {RUN} and not to this step, so it was left alone")]);
+        assert_eq!(bench.claims(&key_of(731)).await, before);
+
+        // Taken over: one's own lower claim is settled, and no other.
+        let bench = Bench::new(kind);
+        let own = bench.claim(&key_of(731), RUN).await;
+        let next = bench.claim(&key_of(731), RUN + 1).await;
+        bench.finish(&bench.input(&own, RUN)).await;
+        assert!(matches!(bench.state_of(&key_of(731), 1).await, ClaimState::Settled(_)));
+        assert_eq!(bench.state_of(&key_of(731), next.number).await, ClaimState::Open);
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_has_vanished_is_remembered_by_a_label_and_never_made_again() {
+    let vanished = async |change: fn(&mut State), with_another: bool| {
+        let bench = Bench::new(LedgerKind::Label);
+        let claim = bench.claim(&key_of(731), RUN).await;
+        if with_another {
+            bench.claim(&key_of(731), RUN + 1).await;
+        }
+        let first = bench.ledger().read(&bench.repo, &key_of(731), 1).await.unwrap().unwrap();
+        bench.ledger().delete(&bench.repo, &key_of(731), &[first]).await.unwrap();
+        bench.edit(change);
+        let report = bench.finish(&bench.input(&claim, RUN)).await;
+        assert_eq!(bench.claims(&key_of(731)).await.len(), usize::from(with_another));
+        assert_eq!(report.warnings, ["claim 1 is not there any more, so nothing can be settled"]);
+        (report.outcome, bench.state.borrow().item_labels(REPO, 731))
+    };
+    let review = "run-guard:triage:review".to_owned();
+    let done = "run-guard:triage:done".to_owned();
+    assert_eq!(vanished(|_| {}, false).await, (Some(Outcome::NeedsReview), vec![review]));
+    // Where something else remembers, or nobody can ask again, nothing is added.
+    assert_eq!(vanished(|_| {}, true).await, (None, vec![]));
+    let is_done: fn(&mut State) = |s| assert!(s.label_item(REPO, 731, &["run-guard:triage:done"], "alice"));
+    assert_eq!(vanished(is_done, false).await, (None, vec![done]));
+    assert_eq!(vanished(|s| assert!(s.close(REPO, 731)), false).await, (None, vec![]));
+}
+
+#[tokio::test]
+async fn the_agents_comments_are_stamped_after_it_has_ended() {
+    let bench = Bench::new(LedgerKind::Label);
+    bench.edit(|state| state.comment(REPO, 731, "claude[bot]", "An older report").unwrap());
+    bench.pass(1);
+    let claim = bench.claim(&key_of(731), RUN).await;
+    bench.edit(|state| {
+        state.comment(REPO, 731, "alice", "Thanks").unwrap();
+        state.comment(REPO, 731, "claude[bot]", "**Claude finished @alice's task**\n\n---\n").unwrap();
+    });
+    let report = bench.finish(&bench.input(&claim, RUN)).await;
+    assert_eq!(report.warnings, Vec::<String>::new());
+    let bodies = |bench: &Bench| -> Vec<String> {
+        bench.state.borrow().comments(REPO, 731).iter().map(|row| row.body.clone()).collect()
+    };
+    let [older, thanks, done] = &bodies(&bench)[..] else { panic!("three comments") };
+    assert_eq!((older.as_str(), thanks.as_str()), ("An older report", "Thanks"));
+    let marker = Marker::find(done).expect("the last line is a marker");
+    assert_eq!((marker.source_run_id, marker.claim, marker.outcome), (RUN, 1, Some(Outcome::Completed)));
+    assert_eq!(marker.key, key_of(731));
+    assert!(done.starts_with("**Claude finished @alice's task**\n\n---\n\n<!-- run-guard/v1 "), "{done}");
+
+    // What the token may not edit is a warning; a text of full length is cut for the marker.
+    let bench = Bench::new(LedgerKind::Label);
+    let claim = bench.claim(&key_of(731), RUN).await;
+    bench.edit(|state| {
+        state.comment(REPO, 731, "claude[bot]", &"é".repeat(65_536)).unwrap();
+        state.plan(Planned::next(Op::UpdateComment, Fault::Denied));
+    });
+    let report = bench.finish(&bench.input(&claim, RUN)).await;
+    assert_eq!(report.outcome, Some(Outcome::Completed));
+    assert!(report.warnings[0].starts_with("the marker was not written into https://github.com/"), "{report:?}");
+    let again = bench.claim(&key_of(731), RUN + 1).await;
+    bench.finish(&bench.input(&again, RUN + 1)).await;
+    assert_eq!(Marker::find(&bodies(&bench)[0]).map(|marker| marker.claim), Some(2));
+    assert_eq!(bodies(&bench)[0].chars().count(), 65_536);
+}
+
+#[tokio::test]
+async fn two_agent_steps_are_one_outcome_and_a_cost_that_is_at_least_known() {
+    let bench = Bench::new(LedgerKind::Label);
+    let claim = bench.claim(&key_of(731), RUN).await;
+    let file = execution::read(r#"[{"type":"result","subtype":"success","total_cost_usd":0.5,"num_turns":2}]"#);
+    let input = FinishInput {
+        steps: vec![StepOutcome::Success, StepOutcome::Success],
+        executions: vec![file],
+        ..bench.input(&claim, RUN)
+    };
+    let report = bench.finish(&input).await;
+    assert_eq!((report.outcome, report.cost_cents, report.turns), (Some(Outcome::Completed), Some(50), Some(2)));
+    assert!(report.warnings[0].starts_with("there are more steps than execution files"), "{report:?}");
 }

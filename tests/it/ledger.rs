@@ -160,6 +160,7 @@ impl<G: GitHub, F: Face> Bench<'_, G, F> {
             number: Some(731),
             claims: self.ledger.probe(&self.key),
             window: self.ledger.listing(),
+            written: None,
         };
         let reply = self.github.facts(&query).await.unwrap();
         let claims = self.ledger.claims(&self.key, reply.claims.known().unwrap()).unwrap();

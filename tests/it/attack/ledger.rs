@@ -166,7 +166,9 @@ fn a_claim_that_somebody_deletes_is_not_made_again_by_its_owner() {
     let started = bench.check(500);
     bench.edit(|state| assert!(state.remove_label(REPO, &name(1))));
     let report = bench.finish(&started, 500);
-    assert_eq!(report.outcome, None);
+    // Nothing else remembers that the work was begun, so the item's label asks a person to look.
+    assert_eq!(report.outcome, Some(Outcome::NeedsReview));
     assert!(report.warnings[0].contains("not there any more"), "{report:?}");
     assert!(bench.claims().is_empty());
+    assert_eq!(words(&bench.check(501)), ("review", "previous-failed"));
 }

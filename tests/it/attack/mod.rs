@@ -17,10 +17,11 @@ use std::task::{Context, Poll, Waker};
 use chrono::{DateTime, TimeDelta, Utc};
 use run_guard::app::World;
 use run_guard::app::check::{CheckInput, check};
-use run_guard::app::finish::{FinishInput, StepOutcome, finish};
+use run_guard::app::finish::{FinishInput, finish};
 use run_guard::app::report::{CheckReport, FinishReport};
 use run_guard::core::claim::{ClaimState, LedgerChoice, LedgerKind, Nonce, Outcome, Record};
 use run_guard::core::decision::{OnError, Verdict};
+use run_guard::core::ended::StepOutcome;
 use run_guard::core::execution::Execution;
 use run_guard::core::facts::Permission;
 use run_guard::core::identity::ActorKind;
@@ -221,8 +222,8 @@ impl Bench {
             claim,
             repo: RepoName::parse(REPO).unwrap(),
             run: RunContext { run, attempt: 1, triggering_actor: Some("alice".to_owned()) },
-            step: Some(StepOutcome::Success),
-            execution: Execution::NotGiven,
+            steps: vec![StepOutcome::Success],
+            executions: vec![Execution::NotGiven],
             outcome: None,
             deadline: TimeDelta::seconds(120),
         };

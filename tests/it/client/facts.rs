@@ -163,13 +163,14 @@ fn a_whole_answer_is_known_in_all_parts() {
         })),
         claims: Fact::Known(Probed::Labels([("rg:investigate:0123456789ab:1".to_owned(), claim)].into())),
         window: Fact::Known(WindowPage::Labels(LabelPage { labels: vec![label("bug", "")], next: None })),
+        written: None,
     };
     assert_eq!(got, want);
 }
 
 #[test]
 fn what_is_not_asked_is_unasked() {
-    let query = FactsQuery { repo: repo(), number: None, claims: Probe::Nothing, window: None };
+    let query = FactsQuery { repo: repo(), number: None, claims: Probe::Nothing, window: None, written: None };
     let got = ask(&query, &answer()).unwrap();
     assert_eq!(got.resource, Fact::Unasked);
     assert_eq!(got.window, Fact::Unasked);

@@ -30,5 +30,6 @@ fn whole_query() -> FactsQuery {
             "run-guard:investigate:done".to_owned(),
         ]),
         window: Some(Listing::Labels),
+        written: None,
     }
 }

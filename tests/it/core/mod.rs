@@ -2,6 +2,7 @@
 
 pub(crate) mod case;
 mod decide;
+mod ended;
 mod execution;
 mod properties;
 mod records;

@@ -43,6 +43,8 @@ enum Ask {
     AddLabels(u64, &'static [&'static str]),
     RemoveLabel(u64, &'static str),
     DeleteLabels(Vec<String>),
+    Written(Option<u64>),
+    UpdateComment(u64, String),
     DeleteRefs(&'static str, Vec<(&'static str, String)>),
     CreateComment(u64, String),
     React(ReactTo, &'static str),
@@ -60,6 +62,7 @@ fn asks(state: &State, repo: &str) -> Vec<Ask> {
     let security = state.label(repo, "security").map(|label| node_id("LA", label.id)).unwrap_or_default();
     let tip = head.clone();
     let cursor = state.labels(repo).first().map(|label| label.cursor());
+    let head_again = head.clone();
     let mut asks = vec![
         Facts { number: Some(731), labels: &["security", "SECURITY", "none"], window: true },
         Facts { number: Some(732), labels: &[], window: false },
@@ -134,6 +137,17 @@ fn asks(state: &State, repo: &str) -> Vec<Ask> {
         RemoveLabel(731, "security"),
         RemoveLabel(9, "security"),
         RemoveLabel(10, "security"),
+        Written(Some(731)),
+        Written(Some(732)),
+        Written(Some(9)),
+        Written(Some(10)),
+        Written(None),
+        CreateRef("refs/heads/claude/issue-731-20260302-0900", head_again.clone()),
+        CreateRef("refs/heads/claude/pr-732-20260302-0900", head_again),
+        Written(Some(732)),
+        UpdateComment(comment, "again".to_owned()),
+        UpdateComment(comment, " ".to_owned()),
+        UpdateComment(9, "again".to_owned()),
         DeleteLabels(vec![]),
         DeleteLabels(vec!["LA_none".to_owned(), security, "LA_none".to_owned()]),
         DeleteRefs("refs/run-guard/0123456789ab/", vec![("1", "f".repeat(40)), ("1", CHILD.to_owned())]),
@@ -180,8 +194,13 @@ async fn give<G: GitHub>(github: &G, repo: &RepoName, ask: &Ask) -> Result<Strin
     match ask {
         Ask::Facts { number, labels, window } => {
             let claims = if labels.is_empty() { ports::Probe::Nothing } else { ports::Probe::Labels(owned(labels)) };
-            let query =
-                FactsQuery { repo: repo.clone(), number: *number, claims, window: window.then_some(Listing::Labels) };
+            let query = FactsQuery {
+                repo: repo.clone(),
+                number: *number,
+                claims,
+                window: window.then_some(Listing::Labels),
+                written: None,
+            };
             github.facts(&query).await.map(told)
         }
         Ask::OldestLabels { after } => {
@@ -243,6 +262,13 @@ async fn give<G: GitHub>(github: &G, repo: &RepoName, ask: &Ask) -> Result<Strin
         Ask::DescribeLabel(name, description) => github.describe_label(repo, name, description).await.map(told),
         Ask::AddLabels(number, names) => github.add_labels(repo, *number, &owned(names)).await.map(told),
         Ask::RemoveLabel(number, name) => github.remove_label(repo, *number, name).await.map(told),
+        Ask::Written(number) => {
+            let written = Some("refs/heads/claude/".to_owned());
+            let claims = ports::Probe::Nothing;
+            let query = FactsQuery { repo: repo.clone(), number: *number, claims, window: None, written };
+            github.facts(&query).await.map(told)
+        }
+        Ask::UpdateComment(id, body) => github.update_comment(repo, *id, body).await.map(told),
         Ask::DeleteLabels(ids) => github.delete(&Deletion::Labels(ids.clone())).await.map(told),
         Ask::DeleteRefs(below, refs) => {
             let found = github.probe(repo, &ports::Probe::Refs((*below).to_owned())).await;
@@ -357,7 +383,7 @@ type Change = (&'static str, fn(&mut State));
 
 #[tokio::test]
 async fn both_faces_show_the_same_things() {
-    let changes: [Change; 15] = [
+    let changes: [Change; 17] = [
         ("no policy", |s| s.edit_repo(REPO, |repo| repo.files.clear())),
         ("a policy that is no text", |s| {
             s.edit_repo(REPO, |repo| repo.files.insert(POLICY.to_owned(), FileContent::Binary(7)));
@@ -379,6 +405,23 @@ async fn both_faces_show_the_same_things() {
         ("closed", |s| assert!(s.close(REPO, 731) && s.close(REPO, 732))),
         ("merged", |s| s.edit_item(REPO, 732, |item| (item.open, item.merged) = (false, true)).unwrap()),
         ("a draft", |s| s.edit_item(REPO, 732, |item| item.draft = true).unwrap()),
+        ("what an agent wrote", |s| {
+            let head = s.repo(REPO).unwrap().head_sha.clone().unwrap();
+            for n in 0..35 {
+                s.review(REPO, 732, "claude[bot]", &format!("review {n}")).unwrap();
+            }
+            for n in 0..2 {
+                s.set_ref(REPO, &format!("refs/heads/claude/issue-731-{n}"), &head);
+                let spec = ItemSpec::new("claude[bot]", "Repair").number(800 + n).pull_request(&head);
+                s.open_issue(REPO, spec.from_branch("claude/issue-731-1"));
+            }
+        }),
+        ("more branches of agents than a page holds", |s| {
+            let head = s.repo(REPO).unwrap().head_sha.clone().unwrap();
+            for n in 0..120 {
+                s.set_ref(REPO, &format!("refs/heads/claude/issue-1-{n}"), &head);
+            }
+        }),
         ("locked", |s| s.edit_item(REPO, 731, |item| item.locked = true).unwrap()),
         ("sixty comments, some edited", |s| {
             for n in 0..60 {
