@@ -201,7 +201,7 @@ async fn the_ref_ledger_takes_one_request_more_to_accept() {
     server.state().plan(Planned::next(Op::Graphql, Fault::Stale(2)));
     let (_, reason, _) = Step::new(&server, &payload("labeled", &alice())).of_run(RUN + 1, 1).check(&ledger).await;
     assert_eq!(reason, "in-progress");
-    assert_eq!(requests(&server).len(), 5, "a lost race");
+    assert_eq!(requests(&server).len(), 6, "a lost race, and the holder looked up");
 
     let step = Step::new(&server, &payload("opened", &alice()));
     step.ends(&["finish", "--claim", value["claim"].as_str().unwrap(), "--step-outcome", "success"]).await;
@@ -252,8 +252,9 @@ async fn the_check_run_ledger_takes_one_request_more_to_accept() {
     assert_eq!((verdict.as_str(), reason.as_str()), ("skip", "in-progress"), "{value}");
     assert!(value["evidence"].to_string().contains("/actions/runs/8812345"), "{value}");
     let lost = requests(&server);
-    assert_eq!(lost[lost.len() - 3..], [Op::CreateCheckRun, Op::ListCheckRuns, Op::UpdateCheckRun], "{lost:?}");
-    assert_eq!(lost.len(), 6, "a lost race: {lost:?}");
+    let last = [Op::CreateCheckRun, Op::ListCheckRuns, Op::UpdateCheckRun, Op::GetRun];
+    assert_eq!(lost[lost.len() - 4..], last, "{lost:?}");
+    assert_eq!(lost.len(), 7, "a lost race, and the holder looked up: {lost:?}");
     let ended: Vec<_> = server.state().checks(REPO).iter().map(|check| check.said.conclusion.clone()).collect();
     assert_eq!(ended, [None, Some("neutral".to_owned())]);
 
@@ -333,7 +334,7 @@ async fn near_a_cap_an_accept_takes_a_page_more_and_the_cap_holds() {
 }
 
 #[tokio::test]
-async fn a_lost_race_takes_two_requests_more_than_a_skip() {
+async fn a_lost_race_takes_two_requests_more_and_the_holder_is_looked_up() {
     let server = start_server(github(10)).await;
     let (verdict, _, _) = Step::new(&server, &payload("opened", &alice())).check(&[]).await;
     assert_eq!(verdict, "proceed");
@@ -346,8 +347,8 @@ async fn a_lost_race_takes_two_requests_more_than_a_skip() {
     assert_eq!((verdict.as_str(), reason.as_str()), ("skip", "in-progress"));
     assert!(value["evidence"].to_string().contains("/actions/runs/8812345"), "{value}");
     let ops = requests(&server);
-    assert_eq!(ops.len(), 4, "{ops:?}");
-    assert_eq!(ops[2..], [Op::CreateLabel, Op::GetLabel]);
+    assert_eq!(ops.len(), 5, "{ops:?}");
+    assert_eq!(ops[2..], [Op::CreateLabel, Op::GetLabel, Op::GetRun]);
 }
 
 /// The claims there are, by name.
