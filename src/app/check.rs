@@ -15,7 +15,7 @@ use crate::core::claim::{
     Thing,
 };
 use crate::core::decide::{before_reading, decide};
-use crate::core::decision::{Decision, Gate, OnError, Reason, Seen, Stop, Verdict};
+use crate::core::decision::{Decision, Gate, Judgement, OnError, Reason, Seen, Stop, Verdict};
 use crate::core::facts::{Fact, Question, Window, WindowClaim};
 use crate::core::gates::{self, Context};
 use crate::core::key::{Key, Task};
@@ -102,6 +102,13 @@ pub async fn check<G: GitHub, C: Clock>(world: &World<'_, G, C>, input: &CheckIn
         Ok(report) => report,
         Err(stop) => session.stopped(Vec::new(), *stop),
     };
+    let starts_all_the_same = report.reason.is_some_and(|reason| {
+        report.verdict != Verdict::Proceed && input.on_error.verdict(reason, report.verdict) == Verdict::Proceed
+    });
+    let report = match starts_all_the_same.then(|| session.refuses_all_the_same()).flatten() {
+        Some(stop) => session.stopped(Vec::new(), stop),
+        None => report,
+    };
     finished(report, input)
 }
 
@@ -187,6 +194,24 @@ impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
             }
         }
         Err(Box::new(Stop::new(Reason::LedgerUnreachable, "GitHub's answers kept changing while they were read")))
+    }
+
+    /// What is wrong with the trigger as far as anything is known of it: an outage lets nobody in who would have been
+    /// refused, and starts no agent for the agent's own words.
+    fn refuses_all_the_same(&mut self) -> Option<Stop> {
+        self.gathered.close_unasked();
+        let cx = self.context();
+        for judge in [gates::trigger::judge, gates::r#loop::judge] {
+            match judge(&cx) {
+                Judgement::Pass(_) => {}
+                Judgement::Stop(stop) => return Some(*stop),
+                Judgement::Ask(_) => {
+                    let message = "GitHub could not be asked whether this trigger may start an agent";
+                    return Some(Stop::new(Reason::PermissionUnknown, message));
+                }
+            }
+        }
+        None
     }
 
     fn context(&self) -> Context<'_> {

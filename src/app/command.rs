@@ -18,7 +18,7 @@ use super::{World, payload, try_payload};
 use crate::cli::{CheckArgs, FinishArgs, Format, TokenArgs};
 use crate::config::values::duration;
 use crate::core::claim::{Handle, LedgerChoice, Outcome};
-use crate::core::decision::{OnError, Reason, Stop};
+use crate::core::decision::{OnError, Reason, Stop, Verdict};
 use crate::core::ended::StepOutcome;
 use crate::core::execution::{self, Execution};
 use crate::core::key::Task;
@@ -96,7 +96,12 @@ pub async fn run_check(args: &CheckArgs, env: &Env, color: bool) -> Result<Print
         Ok(report) => report,
         Err(SetUp::Usage(usage)) => return Err(usage),
         Err(SetUp::Stop(stop, hint)) => {
-            let stop = Stop { verdict: plan.on_error.verdict(stop.reason, stop.verdict), ..*stop };
+            // What is wrong with the step itself is no outage, and nothing was read that could let anybody in.
+            let verdict = match plan.on_error.verdict(stop.reason, stop.verdict) {
+                Verdict::Proceed => stop.verdict,
+                verdict => verdict,
+            };
+            let stop = Stop { verdict, ..*stop };
             let mut report = CheckReport::stopped(plan.task.clone(), stop);
             report.hint = hint;
             report.dry_run = plan.dry_run;

@@ -225,7 +225,8 @@ impl<'a, G: GitHub, C: Clock> Gathered<'a, G, C> {
         }
     }
 
-    fn close_unasked(&mut self) {
+    /// Whatever was not told is unknown.
+    pub fn close_unasked(&mut self) {
         let why = || "GitHub's answer did not hold it".to_owned();
         let facts = &mut self.facts;
         if facts.viewer == Fact::Unasked {

@@ -150,6 +150,12 @@ impl Addresses<'_> {
         })
     }
 
+    /// A user; GitHub shows a deleted account as the user `ghost` where it never shows nobody.
+    fn user_or_ghost(&self, world: &World, login: Option<&String>) -> Value {
+        let ghost = User { login: "ghost".to_owned(), id: 10137, kind: ActorKind::User };
+        self.user(login.and_then(|login| world.user(login)).unwrap_or(&ghost))
+    }
+
     fn user_or_null(&self, world: &World, login: Option<&String>) -> Value {
         login.and_then(|login| world.user(login)).map_or(Value::Null, |user| self.user(user))
     }
@@ -303,8 +309,8 @@ impl Addresses<'_> {
             "pull_requests": [],
             "created_at": time(run.created_at),
             "updated_at": time(run.updated_at),
-            "actor": self.user_or_null(world, run.actor.as_ref()),
-            "triggering_actor": self.user_or_null(world, run.triggering_actor.as_ref()),
+            "actor": self.user_or_ghost(world, run.actor.as_ref()),
+            "triggering_actor": self.user_or_ghost(world, run.triggering_actor.as_ref()),
             "run_started_at": time(run.run_started_at),
             "referenced_workflows": [],
             "jobs_url": format!("{url}/jobs"),

@@ -418,6 +418,35 @@ async fn a_github_that_does_not_answer_defers_unless_on_error_says_otherwise() {
     }
 }
 
+/// Starting all the same where GitHub does not answer is for triggers that would have been let in.
+#[tokio::test]
+async fn an_outage_lets_nobody_in_who_would_have_been_refused() {
+    let agent = json!({"login": "claude[bot]", "type": "Bot", "id": 209_825_114});
+    let bot = json!({"login": "renovate[bot]", "type": "Bot", "id": 9});
+    let mallory = json!({"login": "mallory", "type": "User", "id": 8});
+    for (sender, permission, reason) in [
+        (&agent, false, "loop-self"),
+        (&bot, false, "automation-actor"),
+        (&mallory, false, "not-authorized"),
+        (&alice(), true, "permission-unknown"),
+    ] {
+        let server = start_server(github(0)).await;
+        let down = Fault::Server { status: 502, effect: false };
+        server.state().plan(Planned::always(Op::Graphql, down.clone()));
+        if permission {
+            server.state().plan(Planned::always(Op::Permission, down));
+        }
+        let step = Step::new(&server, &payload("opened", sender));
+        let (verdict, came, value) = step.check(&["--deadline", "1s", "--on-error", "proceed"]).await;
+        assert_eq!((verdict == "proceed", came.as_str()), (false, reason), "{sender}: {value}");
+    }
+    // A step without a token is no outage.
+    let server = start_server(github(0)).await;
+    let step = Step::new(&server, &payload("opened", &alice()));
+    let (verdict, ..) = step.check(&["--on-error", "proceed", "--token", "ghs_bad\u{7f}"]).await;
+    assert_eq!(verdict, "error");
+}
+
 #[tokio::test]
 async fn a_rate_limit_says_when_to_ask_again() {
     let server = start_server(github(0)).await;

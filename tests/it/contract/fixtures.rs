@@ -15,7 +15,7 @@ use super::exceptions::Exceptions;
 use super::exchange::Exchange;
 use super::openapi::Description;
 use super::recorded::OPENAPI;
-use crate::support::{Answered, ask, start_server};
+use crate::support::{Answered, ask, start_server, start_server_unrecorded};
 use crate::tools::tool;
 
 /// Where the recordings are, inside the tools folder.
@@ -294,7 +294,7 @@ async fn the_embedded_github_answers_as_the_real_one_did() {
     for entry in std::fs::read_dir(&folder).unwrap() {
         let scenario = entry.unwrap().file_name().into_string().unwrap();
         let all = recordings(&folder, &scenario);
-        let server = start_server(as_recorded(&scenario, repository_of(&scenario, &all))).await;
+        let server = start_server_unrecorded(as_recorded(&scenario, repository_of(&scenario, &all))).await;
         // The embedded GitHub renames no repository, so that nothing has moved.
         for recorded in all.iter().filter(|recorded| recorded.status != 301) {
             let path = recorded.path.split('?').next().unwrap_or_default();
