@@ -21,6 +21,8 @@ pub enum Command {
     Check(Box<CheckArgs>),
     /// The step after the agent: write how it ended into the claim
     Finish(FinishArgs),
+    /// Before an effect: does this run still hold its claim? Ends with 0 for yes, 10 for no
+    Verify(VerifyArgs),
     /// Run a scenario file against the embedded GitHub
     Simulate(SimulateArgs),
 }
@@ -110,6 +112,27 @@ pub struct FinishArgs {
     /// failed-after-write, needs-review, superseded or withdrawn
     #[arg(long, value_name = "OUTCOME")]
     pub outcome: Option<String>,
+    /// How long the command may take, such as `120s`; less than 9 minutes
+    #[arg(long, value_name = "DURATION")]
+    pub deadline: Option<String>,
+    /// How to print the result
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: Format,
+    /// How GitHub is reached
+    #[command(flatten)]
+    pub token: TokenArgs,
+}
+
+/// Flags of `verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// The guard step's output `claim`
+    #[arg(long, value_name = "CLAIM")]
+    pub claim: Option<String>,
+    /// What is about to be done, which the task's `may` must allow: comment, label, review, branch, pull-request,
+    /// dispatch, merge or deploy
+    #[arg(long = "for", value_name = "ACTION")]
+    pub effect: Option<String>,
     /// How long the command may take, such as `120s`; less than 9 minutes
     #[arg(long, value_name = "DURATION")]
     pub deadline: Option<String>,
