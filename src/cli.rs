@@ -72,6 +72,13 @@ pub struct CheckArgs {
     /// How long the command may take, such as `120s`; less than 9 minutes
     #[arg(long, value_name = "DURATION")]
     pub deadline: Option<String>,
+    /// If another run holds the work, look again for so long whether it has ended, such as `60s`; inside the deadline
+    #[arg(long, value_name = "DURATION")]
+    pub wait: Option<String>,
+    /// Go on with the claim that an earlier job of this run made: its output `claim`. For an agent job of its own,
+    /// since re-running failed jobs does not run the guard again
+    #[arg(long, value_name = "CLAIM")]
+    pub resume: Option<String>,
     /// Decide and write nothing; with the address of an issue, pull request or comment: decide for that, as it is now
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "true")]
     pub dry_run: Option<String>,

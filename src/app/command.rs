@@ -151,11 +151,20 @@ struct CheckPlan {
     dry_run: bool,
     target: Option<Target>,
     deadline: TimeDelta,
+    wait: TimeDelta,
+    resume: Option<Handle>,
 }
 
 impl CheckPlan {
     fn read(args: &CheckArgs, env: &Env) -> Result<Self, Usage> {
-        let task = value(args.task.as_deref(), env, "task").ok_or_else(|| {
+        let resume = match value(args.resume.as_deref(), env, "resume") {
+            None => None,
+            Some(text) => Some(text.parse::<Handle>().map_err(|bad: crate::core::claim::BadHandle| {
+                Usage::new(bad.to_string(), "pass the guard job's output: `resume: ${{ needs.guard.outputs.claim }}`")
+            })?),
+        };
+        let of_claim = resume.as_ref().map(|handle| handle.key.task().as_str());
+        let task = value(args.task.as_deref(), env, "task").or(of_claim).ok_or_else(|| {
             Usage::new("no task is given", "say what the agent would do: `--task investigate`, or the input `task`")
         })?;
         let task: Task = task.parse().map_err(|bad: crate::core::key::BadTask| {
@@ -169,6 +178,16 @@ impl CheckPlan {
             Some(word) => Some(LedgerChoice::parse(word).ok_or_else(|| {
                 Usage::new(format!("`{}` is no ledger", short(word)), "use `label`, `check-run`, `ref` or `auto`")
             })?),
+        };
+        if let Some(of_claim) = of_claim.filter(|of_claim| *of_claim != task.as_str()) {
+            let sentence = format!("the claim to resume is of the task `{of_claim}`, not `{task}`");
+            return Err(Usage::new(sentence, "leave `--task` away, or pass the claim of this task"));
+        }
+        let wait = match value(args.wait.as_deref(), env, "wait") {
+            None => TimeDelta::zero(),
+            Some(text) => duration(text).map_err(|why| {
+                Usage::new(format!("`--wait` is `{}`: {why}", short(text)), "write one such as `60s`")
+            })?,
         };
         let on_error = match value(args.on_error.as_deref(), env, "on-error") {
             None => OnError::Default,
@@ -198,6 +217,8 @@ impl CheckPlan {
             dry_run: !matches!(dry_run, None | Some("false")),
             target,
             deadline,
+            wait,
+            resume,
         })
     }
 
@@ -215,6 +236,8 @@ impl CheckPlan {
             dry_run: self.dry_run,
             on_error: self.on_error,
             deadline: self.deadline,
+            wait: self.wait,
+            resume: self.resume.clone(),
         }
     }
 
