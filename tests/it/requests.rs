@@ -252,8 +252,8 @@ async fn the_check_run_ledger_takes_one_request_more_to_accept() {
     assert_eq!((verdict.as_str(), reason.as_str()), ("skip", "in-progress"), "{value}");
     assert!(value["evidence"].to_string().contains("/actions/runs/8812345"), "{value}");
     let lost = requests(&server);
-    let last = [Op::CreateCheckRun, Op::ListCheckRuns, Op::UpdateCheckRun, Op::GetRun];
-    assert_eq!(lost[lost.len() - 4..], last, "{lost:?}");
+    let expected = [Op::CreateCheckRun, Op::ListCheckRuns, Op::UpdateCheckRun, Op::GetRun];
+    assert_eq!(lost[lost.len() - 4..], expected, "{lost:?}");
     assert_eq!(lost.len(), 7, "a lost race, and the holder looked up: {lost:?}");
     let ended: Vec<_> = server.state().checks(REPO).iter().map(|check| check.said.conclusion.clone()).collect();
     assert_eq!(ended, [None, Some("neutral".to_owned())]);
