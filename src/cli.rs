@@ -21,6 +21,8 @@ pub enum Command {
     Check(Box<CheckArgs>),
     /// The step after the agent: write how it ended into the claim
     Finish(FinishArgs),
+    /// Before an effect: does this run still hold its claim? Ends with 0 for yes, 10 for no
+    Verify(VerifyArgs),
     /// Run a scenario file against the embedded GitHub
     Simulate(SimulateArgs),
 }
@@ -70,6 +72,13 @@ pub struct CheckArgs {
     /// How long the command may take, such as `120s`; less than 9 minutes
     #[arg(long, value_name = "DURATION")]
     pub deadline: Option<String>,
+    /// If another run holds the work, look again for so long whether it has ended, such as `60s`; inside the deadline
+    #[arg(long, value_name = "DURATION")]
+    pub wait: Option<String>,
+    /// Go on with the claim that an earlier job of this run made: its output `claim`. For an agent job of its own,
+    /// since re-running failed jobs does not run the guard again
+    #[arg(long, value_name = "CLAIM")]
+    pub resume: Option<String>,
     /// Decide and write nothing; with the address of an issue, pull request or comment: decide for that, as it is now
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "true")]
     pub dry_run: Option<String>,
@@ -110,6 +119,27 @@ pub struct FinishArgs {
     /// failed-after-write, needs-review, superseded or withdrawn
     #[arg(long, value_name = "OUTCOME")]
     pub outcome: Option<String>,
+    /// How long the command may take, such as `120s`; less than 9 minutes
+    #[arg(long, value_name = "DURATION")]
+    pub deadline: Option<String>,
+    /// How to print the result
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: Format,
+    /// How GitHub is reached
+    #[command(flatten)]
+    pub token: TokenArgs,
+}
+
+/// Flags of `verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// The guard step's output `claim`
+    #[arg(long, value_name = "CLAIM")]
+    pub claim: Option<String>,
+    /// What is about to be done, which the task's `may` must allow: comment, label, review, branch, pull-request,
+    /// dispatch, merge or deploy
+    #[arg(long = "for", value_name = "ACTION")]
+    pub effect: Option<String>,
     /// How long the command may take, such as `120s`; less than 9 minutes
     #[arg(long, value_name = "DURATION")]
     pub deadline: Option<String>,

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         match &cli.command {
             Command::Check(args) => command::run_check(args, &env, color).await,
             Command::Finish(args) => command::run_finish(args, &env, color).await,
+            Command::Verify(args) => command::run_verify(args, &env, color).await,
             Command::Simulate(args) => command::run_simulate(args, color).await,
         }
     });

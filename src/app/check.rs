@@ -11,12 +11,13 @@ use super::patient::Patient;
 use super::report::{BudgetLeft, CheckReport};
 use crate::config;
 use crate::core::claim::{
-    Claim, ClaimPlan, ClaimRead, ClaimState, Handle, LedgerChoice, LedgerKind, Outcome, Owner, Record, Settlement,
-    Thing,
+    Claim, ClaimPlan, ClaimRead, ClaimState, Handle, LedgerChoice, LedgerKind, Nonce, Outcome, Owner, Record,
+    Settlement, Thing,
 };
 use crate::core::decide::{before_reading, decide};
 use crate::core::decision::{Decision, Gate, Judgement, OnError, Reason, Seen, Stop, Verdict};
 use crate::core::facts::{Fact, Question, Window, WindowClaim};
+use crate::core::gates::resume::Resume;
 use crate::core::gates::{self, Context};
 use crate::core::key::{Key, Task};
 use crate::core::lease::{Acquire, CreateAnswer, Next};
@@ -68,7 +69,17 @@ pub struct CheckInput {
     pub on_error: OnError,
     /// How long the command may take.
     pub deadline: TimeDelta,
+    /// How long a live holder is waited for.
+    pub wait: TimeDelta,
+    /// The claim of an earlier job of this run, to go on with.
+    pub resume: Option<Handle>,
 }
+
+/// How often a live holder is looked at again, at most.
+const MOST_LOOKS: u32 = 12;
+
+/// How long after each look the next one comes.
+const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(10);
 
 /// Decides and claims. It always gives a report: what fails is a verdict too.
 pub async fn check<G: GitHub, C: Clock>(world: &World<'_, G, C>, input: &CheckInput) -> CheckReport {
@@ -86,7 +97,10 @@ pub async fn check<G: GitHub, C: Clock>(world: &World<'_, G, C>, input: &CheckIn
     let key = trigger.key(&input.task, &TaskPolicy::default());
     // Without a policy, check runs of a key that names no commit have no place; where there is one shows later.
     let kind = Policy::default().ledger_of(&key, input.ledger).unwrap_or(LedgerKind::CheckRun);
-    let ledger = AnyLedger::new(kind, None, world.github);
+    let (key, ledger) = match &input.resume {
+        Some(handle) => (handle.key.clone(), AnyLedger::of(handle, world.github)),
+        None => (key, AnyLedger::new(kind, None, world.github)),
+    };
     let mut session = Session {
         world,
         input,
@@ -172,10 +186,31 @@ impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
         if let Some(stop) = before_reading(self.trigger, self.input.paused) {
             return Ok(self.stopped(Vec::new(), stop));
         }
+        if let Some(stop) = self.resume_of_another() {
+            return Ok(self.stopped(Vec::new(), stop));
+        }
         self.read_policy_and_facts().await?;
-        let mut losses = 0;
+        if let Some(handle) = &self.input.resume {
+            match gates::resume::judge(&self.context(), handle) {
+                Resume::Holds => return Ok(self.proceeds(Vec::new(), handle.number, &handle.nonce)),
+                Resume::Stop(stop) => return Ok(self.stopped(Vec::new(), *stop)),
+                Resume::Decide => {}
+            }
+        }
+        let (mut losses, mut looks) = (0, 0);
+        let patience = (self.world.clock.now() + self.input.wait).min(self.deadline);
         for _ in 0..MOST_QUESTIONS {
             match decide(&self.context()) {
+                Decision::Stop { stop, .. }
+                    if stop.reason == Reason::InProgress
+                        && looks < MOST_LOOKS
+                        && !self.input.dry_run
+                        && self.world.clock.now() + LOOK_AGAIN <= patience =>
+                {
+                    looks += 1;
+                    self.world.clock.sleep_until(self.world.clock.now() + LOOK_AGAIN).await;
+                    self.gathered.look_again(self.trigger, &self.key).await;
+                }
                 Decision::Stop { path, stop } => return Ok(self.stopped(path, *stop)),
                 Decision::Claim { path, plan } if self.input.dry_run => return Ok(self.would_proceed(path, &plan)),
                 Decision::Claim { path, plan } => match self.claim(path, &plan).await {
@@ -212,6 +247,14 @@ impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
             }
         }
         None
+    }
+
+    /// The claim to go on with must be of what the event is about.
+    fn resume_of_another(&self) -> Option<Stop> {
+        let handle = self.input.resume.as_ref()?;
+        let own = self.trigger.key(&self.input.task, &TaskPolicy::default());
+        let same = own.repository() == handle.key.repository() && own.resource() == handle.key.resource();
+        (!same).then(|| Stop::new(Reason::BadPayload, format!("claim {handle} is not of what this event is about")))
     }
 
     fn context(&self) -> Context<'_> {
@@ -271,6 +314,9 @@ impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
 
     /// The ledger of the key, as policy and input have it.
     fn ledger(&self) -> Result<AnyLedger<'a, G>, Stopped> {
+        if let Some(handle) = &self.input.resume {
+            return Ok(AnyLedger::of(handle, self.world.github));
+        }
         let kind = self
             .policy
             .ledger_of(&self.key, self.input.ledger)
@@ -285,7 +331,10 @@ impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
             open_to_anyone(&mut rules)?;
             policy.tasks.insert(self.input.task.clone(), rules);
         }
-        self.key = self.trigger.key(&self.input.task, policy.task(&self.input.task));
+        self.key = match &self.input.resume {
+            Some(handle) => handle.key.clone(),
+            None => self.trigger.key(&self.input.task, policy.task(&self.input.task)),
+        };
         self.policy = policy;
         Ok(())
     }
@@ -332,7 +381,7 @@ impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
         {
             return Claimed::Told(Box::new(self.withdraw(before(), &claim, *stop).await));
         }
-        Claimed::Told(Box::new(self.proceeds(path, plan.number)))
+        Claimed::Told(Box::new(self.proceeds(path, plan.number, &self.world.nonce)))
     }
 
     /// Carries out what the protocol says until it is known whose the claim is; `Ok` means one's own.
@@ -530,7 +579,7 @@ impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
         self.proceeding(path, plan.number, message)
     }
 
-    fn proceeds(&self, path: Vec<Seen>, number: u32) -> CheckReport {
+    fn proceeds(&self, path: Vec<Seen>, number: u32, nonce: &Nonce) -> CheckReport {
         let message = format!("this run holds claim {number}");
         let mut report = self.proceeding(path, number, message);
         report.claim = Some(Handle {
@@ -541,13 +590,13 @@ impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
             },
             key: self.key.clone(),
             number,
-            nonce: self.world.nonce.clone(),
+            nonce: nonce.clone(),
         });
         report.marker = Some(Marker {
             key: self.key.clone(),
             claim: number,
             source_run_id: self.trigger.run.run,
-            nonce: self.world.nonce.clone(),
+            nonce: nonce.clone(),
             outcome: None,
         });
         report

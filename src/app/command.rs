@@ -12,21 +12,24 @@ use serde_json::Value;
 use super::check::{CheckInput, ConfigText, check};
 use super::dry_run::{self, Target};
 use super::finish::{FinishInput, finish};
-use super::report::{CheckReport, FinishReport};
+use super::report::{CheckReport, FinishReport, VerifyReport};
+use super::verify::{VerifyInput, verify};
 use super::world::{self, Env, SystemClock};
 use super::{World, payload, try_payload};
-use crate::cli::{CheckArgs, FinishArgs, Format, TokenArgs};
+use crate::cli::{CheckArgs, FinishArgs, Format, TokenArgs, VerifyArgs};
 use crate::config::values::duration;
 use crate::core::claim::{Handle, LedgerChoice, Outcome};
 use crate::core::decision::{OnError, Reason, Stop, Verdict};
 use crate::core::ended::StepOutcome;
 use crate::core::execution::{self, Execution};
 use crate::core::key::Task;
+use crate::core::policy::Effect;
 use crate::core::sweep::OLDEST_READ;
 use crate::core::trigger::RunContext;
 use crate::github::Client;
 use crate::output::escape::{at_most, command_data, log_line, visible};
 use crate::output::{actions, json, terminal};
+use crate::ports::RepoName;
 
 /// How long a command may take where nothing else is said.
 const DEADLINE: TimeDelta = TimeDelta::seconds(120);
@@ -153,11 +156,20 @@ struct CheckPlan {
     dry_run: bool,
     target: Option<Target>,
     deadline: TimeDelta,
+    wait: TimeDelta,
+    resume: Option<Handle>,
 }
 
 impl CheckPlan {
     fn read(args: &CheckArgs, env: &Env) -> Result<Self, Usage> {
-        let task = value(args.task.as_deref(), env, "task").ok_or_else(|| {
+        let resume = match value(args.resume.as_deref(), env, "resume") {
+            None => None,
+            Some(text) => Some(text.parse::<Handle>().map_err(|bad: crate::core::claim::BadHandle| {
+                Usage::new(bad.to_string(), "pass the guard job's output: `resume: ${{ needs.guard.outputs.claim }}`")
+            })?),
+        };
+        let of_claim = resume.as_ref().map(|handle| handle.key.task().as_str());
+        let task = value(args.task.as_deref(), env, "task").or(of_claim).ok_or_else(|| {
             Usage::new("no task is given", "say what the agent would do: `--task investigate`, or the input `task`")
         })?;
         let task: Task = task.parse().map_err(|bad: crate::core::key::BadTask| {
@@ -171,6 +183,16 @@ impl CheckPlan {
             Some(word) => Some(LedgerChoice::parse(word).ok_or_else(|| {
                 Usage::new(format!("`{}` is no ledger", short(word)), "use `label`, `check-run`, `ref` or `auto`")
             })?),
+        };
+        if let Some(of_claim) = of_claim.filter(|of_claim| *of_claim != task.as_str()) {
+            let sentence = format!("the claim to resume is of the task `{of_claim}`, not `{task}`");
+            return Err(Usage::new(sentence, "leave `--task` away, or pass the claim of this task"));
+        }
+        let wait = match value(args.wait.as_deref(), env, "wait") {
+            None => TimeDelta::zero(),
+            Some(text) => duration(text).map_err(|why| {
+                Usage::new(format!("`--wait` is `{}`: {why}", short(text)), "write one such as `60s`")
+            })?,
         };
         let on_error = match value(args.on_error.as_deref(), env, "on-error") {
             None => OnError::Default,
@@ -200,6 +222,8 @@ impl CheckPlan {
             dry_run: !matches!(dry_run, None | Some("false")),
             target,
             deadline,
+            wait,
+            resume,
         })
     }
 
@@ -217,6 +241,8 @@ impl CheckPlan {
             dry_run: self.dry_run,
             on_error: self.on_error,
             deadline: self.deadline,
+            wait: self.wait,
+            resume: self.resume.clone(),
         }
     }
 
@@ -441,16 +467,74 @@ async fn finish_report(
     outcome: Option<Outcome>,
     executions: Vec<Execution>,
 ) -> Result<FinishReport, SetUp> {
-    let repo = env.repository().map_err(|e| SetUp::world(&e))?;
-    let repo = repo.ok_or_else(|| Usage::new("GITHUB_REPOSITORY is unset", "run this in a workflow step"))?;
-    let run = env.run_context().map_err(|e| SetUp::world(&e))?;
-    let run =
-        run.ok_or_else(|| Usage::new("GITHUB_RUN_ID is unset", "run this in the workflow run that made the claim"))?;
+    let (repo, run) = own_run(env)?;
     let github = client(&args.token, env)?;
     let nonce = claim.nonce.clone();
     let deadline = deadline(args.deadline.as_deref(), env)?;
     let input = FinishInput { claim, repo, run, steps, executions, outcome, deadline };
     Ok(finish(&World { github: &github, clock: &SystemClock, nonce }, &input).await)
+}
+
+/// Runs `verify`.
+///
+/// # Errors
+///
+/// [`Usage`] for a flag that is missing or wrong. What cannot be read is a no.
+pub async fn run_verify(args: &VerifyArgs, env: &Env, color: bool) -> Result<Printed, Usage> {
+    let claim = value(args.claim.as_deref(), env, "claim").unwrap_or_default();
+    let claim: Handle = claim.parse().map_err(|bad: crate::core::claim::BadHandle| {
+        Usage::new(bad.to_string(), "pass the guard step's output: `claim: ${{ steps.guard.outputs.claim }}`")
+    })?;
+    let effect = match value(args.effect.as_deref(), env, "for") {
+        None => None,
+        Some(word) => Some(Effect::ALL.into_iter().find(|effect| effect.as_str() == word).ok_or_else(|| {
+            let words: Vec<_> = Effect::ALL.iter().map(|effect| effect.as_str()).collect();
+            Usage::new(format!("`--for` is `{}`", short(word)), format!("write one of {}", words.join(", ")))
+        })?),
+    };
+    let mut files = StepFiles::open(env)?;
+    let report = match verify_report(args, env, claim.clone(), effect).await {
+        Ok(report) => report,
+        Err(SetUp::Usage(usage)) => return Err(usage),
+        Err(SetUp::Stop(refusal, _)) => {
+            VerifyReport { claim: Some(claim), holds: false, message: refusal.message, head_sha: None }
+        }
+    };
+    let written = files.write(&actions::verify_outputs(&report), "");
+    written.map_err(|e| Usage::new(e, "check that the runner's files can be written"))?;
+    let mut printed = Printed { code: if report.holds { 0 } else { 10 }, ..Printed::default() };
+    match args.format {
+        Format::Text => printed.out = terminal::verify(&report, terminal::Style { color, now: world::now() }),
+        Format::Json => printed.out = json::text(&json::verify(&report)),
+    }
+    if env.in_actions {
+        let _ = writeln!(printed.out, "{}", actions::verify_annotation(&report));
+    }
+    Ok(printed)
+}
+
+async fn verify_report(
+    args: &VerifyArgs,
+    env: &Env,
+    claim: Handle,
+    effect: Option<Effect>,
+) -> Result<VerifyReport, SetUp> {
+    let (repo, run) = own_run(env)?;
+    let github = client(&args.token, env)?;
+    let nonce = claim.nonce.clone();
+    let deadline = deadline(args.deadline.as_deref(), env)?;
+    let input = VerifyInput { claim, repo, run, effect, deadline };
+    Ok(verify(&World { github: &github, clock: &SystemClock, nonce }, &input).await)
+}
+
+/// The repository and the run that this is a step of.
+fn own_run(env: &Env) -> Result<(RepoName, RunContext), SetUp> {
+    let repo = env.repository().map_err(|e| SetUp::world(&e))?;
+    let repo = repo.ok_or_else(|| Usage::new("GITHUB_REPOSITORY is unset", "run this in a workflow step"))?;
+    let run = env.run_context().map_err(|e| SetUp::world(&e))?;
+    let run =
+        run.ok_or_else(|| Usage::new("GITHUB_RUN_ID is unset", "run this in the workflow run that made the claim"))?;
+    Ok((repo, run))
 }
 
 /// `simulate`.

@@ -212,6 +212,25 @@ impl<'a, G: GitHub, C: Clock> Gathered<'a, G, C> {
         }
     }
 
+    /// Looks at the resource and the key's claims anew, as at first: its holder may have ended. If nothing is to be
+    /// had, what was read before stays.
+    pub async fn look_again(&mut self, trigger: &Trigger, key: &Key) {
+        let query = FactsQuery {
+            repo: self.repo.clone(),
+            number: trigger.resource.number(),
+            claims: self.ledger.probe(key),
+            window: None,
+            written: None,
+        };
+        if let Ok(FactsReply { resource, claims, .. }) = self.world.github.facts(&query).await {
+            self.facts.resource = resource;
+            self.set_claims(key, &claims);
+            self.facts.second_read = Fact::Unasked;
+        }
+        self.facts.holder = Fact::Unasked;
+        self.note_time();
+    }
+
     async fn more_window(&mut self) {
         let Fact::Known(window) = std::mem::take(&mut self.facts.window) else { return };
         let Some(next) = self.window_next.take() else {

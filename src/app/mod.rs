@@ -11,6 +11,7 @@ pub mod report;
 pub mod simulate;
 pub mod sweep;
 pub mod try_payload;
+pub mod verify;
 pub mod world;
 
 use crate::core::claim::Nonce;

@@ -122,3 +122,16 @@ pub struct FinishReport {
     /// What a person should know. A failed release is here: it does not fail the job.
     pub warnings: Vec<String>,
 }
+
+/// The result of `verify`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifyReport {
+    /// The claim, if the handle could be read.
+    pub claim: Option<Handle>,
+    /// Whether the run may still publish.
+    pub holds: bool,
+    /// One sentence: what was seen, or why not.
+    pub message: String,
+    /// The head commit of a pull request, as it is now.
+    pub head_sha: Option<String>,
+}

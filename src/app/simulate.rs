@@ -665,6 +665,8 @@ impl Engine {
             dry_run: false,
             on_error: workflow.inputs.on_error,
             deadline: workflow.inputs.deadline,
+            wait: TimeDelta::zero(),
+            resume: None,
         })
     }
 

@@ -11,6 +11,7 @@ pub mod ended;
 pub mod execution;
 pub mod facts;
 pub mod gates;
+pub mod held;
 pub mod holder;
 pub mod identity;
 pub mod key;

@@ -11,7 +11,7 @@ use super::escape::{
 };
 use super::json::seconds_until;
 use super::terminal::{MAX_WARNINGS, NextStep, dollars, gates, message_and_next_step, spent, time};
-use crate::app::report::{CheckReport, FinishReport};
+use crate::app::report::{CheckReport, FinishReport, VerifyReport};
 use crate::core::decision::{Gate, Verdict};
 
 /// How long one output may be, in characters. GitHub allows a job 1 MB of outputs.
@@ -61,6 +61,15 @@ pub fn finish_outputs(report: &FinishReport) -> Vec<(&'static str, String)> {
         ("message", report.message.clone()),
         ("cost-usd", report.cost_cents.map(dollars).unwrap_or_default()),
         ("turns", report.turns.map(|n| n.to_string()).unwrap_or_default()),
+    ])
+}
+
+/// The outputs of `verify`: all of them; empty where there is nothing to say.
+pub fn verify_outputs(report: &VerifyReport) -> Vec<(&'static str, String)> {
+    bounded(vec![
+        ("holds", report.holds.to_string()),
+        ("message", report.message.clone()),
+        ("head-sha", report.head_sha.clone().unwrap_or_default()),
     ])
 }
 
@@ -122,6 +131,13 @@ pub fn finish_annotation(report: &FinishReport) -> String {
     let outcome = report.outcome.map_or("-", |o| o.as_str());
     let message: Vec<&str> = std::iter::once(&report.message).chain(&report.warnings).map(String::as_str).collect();
     command(level, &format!("run-guard finish {outcome} {digest}"), &message.join("\n"))
+}
+
+/// The annotation of `verify`, one line.
+pub fn verify_annotation(report: &VerifyReport) -> String {
+    let (level, word) = if report.holds { ("notice", "held") } else { ("error", "not-held") };
+    let digest = report.claim.as_ref().map_or_else(|| "-".to_owned(), |claim| claim.key.digest().to_string());
+    command(level, &format!("run-guard verify {word} {digest}"), &report.message)
 }
 
 fn command(level: &str, title: &str, message: &str) -> String {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::terminal::{dollars, gates, message_and_next_step};
-use crate::app::report::{CheckReport, FinishReport};
+use crate::app::report::{CheckReport, FinishReport, VerifyReport};
 use crate::core::decision::Reason;
 
 /// The name of the form of `check`'s result.
@@ -16,6 +16,9 @@ pub const CHECK_SCHEMA: &str = "run-guard/check/v1";
 
 /// The name of the form of `finish`'s result.
 pub const FINISH_SCHEMA: &str = "run-guard/finish/v1";
+
+/// The name of the form of `verify`'s result.
+pub const VERIFY_SCHEMA: &str = "run-guard/verify/v1";
 
 #[derive(Serialize)]
 struct CheckV1<'r> {
@@ -88,6 +91,15 @@ struct FinishV1<'r> {
     warnings: &'r [String],
 }
 
+#[derive(Serialize)]
+struct VerifyV1<'r> {
+    schema: &'static str,
+    claim: Option<String>,
+    holds: bool,
+    message: &'r str,
+    head_sha: Option<&'r str>,
+}
+
 /// Seconds until a time, none of them negative.
 pub(super) fn seconds_until(at: DateTime<Utc>, now: DateTime<Utc>) -> i64 {
     let span = at - now;
@@ -149,6 +161,17 @@ pub fn finish(report: &FinishReport) -> Value {
         cost_usd: report.cost_cents.map(dollars),
         turns: report.turns,
         warnings: &report.warnings,
+    })
+}
+
+/// The result of `verify`.
+pub fn verify(report: &VerifyReport) -> Value {
+    to_value(VerifyV1 {
+        schema: VERIFY_SCHEMA,
+        claim: report.claim.as_ref().map(ToString::to_string),
+        holds: report.holds,
+        message: &report.message,
+        head_sha: report.head_sha.as_deref(),
     })
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use chrono::{DateTime, Utc};
 
 use super::escape::{at_most, is_plain_url, log_line, visible, visible_lines};
-use crate::app::report::{CheckReport, FinishReport};
+use crate::app::report::{CheckReport, FinishReport, VerifyReport};
 use crate::core::decision::{Gate, Seen, Verdict};
 use crate::core::gates::in_words;
 
@@ -225,6 +225,21 @@ pub fn finish(report: &FinishReport, style: Style) -> String {
         line_of(&mut out, &indent, &spent);
     }
     warnings(&mut out, &report.warnings, style, "  ");
+    finished(&out)
+}
+
+/// The result of `verify`.
+pub fn verify(report: &VerifyReport, style: Style) -> String {
+    let mut out = String::new();
+    let (word, paint) = if report.holds { ("held", Paint::Bold) } else { ("not held", Paint::Yellow) };
+    let claim = report.claim.as_ref().map_or_else(String::new, |claim| {
+        format!("  claim {}   {} · {}", claim.number, claim.key.resource().in_words(), claim.key.task())
+    });
+    let _ = writeln!(out, "{}{claim}", style.paint(paint, word));
+    let indent = " ".repeat(word.len().saturating_add(2));
+    for line in visible_lines(&report.message) {
+        line_of(&mut out, &indent, &line);
+    }
     finished(&out)
 }
 

@@ -473,3 +473,78 @@ async fn two_agent_steps_are_one_outcome_and_a_cost_that_is_at_least_known() {
     assert_eq!((report.outcome, report.cost_cents, report.turns), (Some(Outcome::Completed), Some(50), Some(2)));
     assert!(report.warnings[0].starts_with("there are more steps than execution files"), "{report:?}");
 }
+
+/// Every write of `finish`, and all that can become of its answer: what is to be done is done, and nothing twice.
+#[tokio::test]
+async fn whatever_becomes_of_an_answer_each_write_is_done_once() {
+    let limited = |status, retry_after| Fault::RateLimited { status, retry_after, reset_in: None };
+    let faults = [
+        Fault::Lost { effect: false },
+        Fault::Lost { effect: true },
+        Fault::Server { status: 502, effect: false },
+        Fault::Server { status: 502, effect: true },
+        limited(403, Some(5)),
+        limited(403, None),
+        limited(429, Some(5)),
+        limited(429, None),
+    ];
+    let settling = |kind| match kind {
+        LedgerKind::Ref => vec![Op::CreateCommit, Op::UpdateRef],
+        _ => vec![Op::UpdateLabel],
+    };
+    for kind in SWEEPABLE {
+        for op in settling(kind).into_iter().chain([Op::AddLabels, Op::RemoveLabel, Op::UpdateComment]) {
+            for fault in &faults {
+                let bench = Bench::new(kind);
+                bench.edit(|state| assert!(state.label_item(REPO, 731, &["run-guard:triage:review"], "alice")));
+                let claim = bench.claim(&key_of(731), RUN).await;
+                bench.pass(1);
+                bench.edit(|state| {
+                    state.comment(REPO, 731, "claude[bot]", "Done.").unwrap();
+                    state.plan(Planned::next(op, fault.clone()));
+                });
+                let world = World { github: &bench.github, clock: &bench.clock, nonce: claim.nonce.clone() };
+                let report = finish(&world, &bench.input(&claim, RUN)).await;
+                let context = format!("{kind:?} {op} {fault:?}: {report:?}");
+                assert_eq!(report.outcome, Some(Outcome::Completed), "{context}");
+                let ClaimState::Settled(settlement) = bench.state_of(&key_of(731), 1).await else {
+                    panic!("not settled: {context}")
+                };
+                assert_eq!(settlement.outcome, Outcome::Completed, "{context}");
+                assert_eq!(bench.claims(&key_of(731)).await.len(), 1, "{context}");
+                let state = bench.state.borrow();
+                assert_eq!(state.item_labels(REPO, 731), ["run-guard:triage:done"], "{context}");
+                let [comment] = &state.comments(REPO, 731)[..] else { panic!("one comment: {context}") };
+                // Where the requests are used up, the comment is left and a warning says so.
+                let stamped = comment.body.matches("run-guard/v1").count();
+                assert_eq!(stamped + report.warnings.len(), 1, "{context}");
+            }
+        }
+    }
+}
+
+/// What is refused for good, or for longer than the deadline, is a warning and fails no job.
+#[tokio::test]
+async fn what_cannot_be_written_is_a_warning() {
+    let faults = [
+        Fault::Denied,
+        Fault::Lost { effect: false },
+        Fault::RateLimited { status: 403, retry_after: Some(3600), reset_in: None },
+        Fault::RateLimited { status: 403, retry_after: None, reset_in: Some(3600) },
+    ];
+    for op in [Op::UpdateLabel, Op::AddLabels, Op::UpdateComment] {
+        for fault in &faults {
+            let bench = Bench::new(LedgerKind::Label);
+            let claim = bench.claim(&key_of(731), RUN).await;
+            bench.edit(|state| {
+                state.comment(REPO, 731, "claude[bot]", "Done.").unwrap();
+                state.plan(Planned::always(op, fault.clone()));
+            });
+            let world = World { github: &bench.github, clock: &bench.clock, nonce: claim.nonce.clone() };
+            let report = finish(&world, &bench.input(&claim, RUN)).await;
+            assert_eq!(report.outcome.is_none(), op == Op::UpdateLabel, "{op} {fault:?}: {report:?}");
+            assert!(!report.warnings.is_empty(), "{op} {fault:?}: {report:?}");
+            assert!(bench.clock.now() <= "2026-03-02T09:02:00Z".parse::<DateTime<Utc>>().unwrap(), "{op} {fault:?}");
+        }
+    }
+}

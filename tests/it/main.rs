@@ -23,6 +23,7 @@ mod model;
 mod output;
 mod race;
 mod requests;
+mod resume;
 mod seeds;
 mod sim;
 mod simulate;

@@ -252,8 +252,8 @@ async fn the_check_run_ledger_takes_one_request_more_to_accept() {
     assert_eq!((verdict.as_str(), reason.as_str()), ("skip", "in-progress"), "{value}");
     assert!(value["evidence"].to_string().contains("/actions/runs/8812345"), "{value}");
     let lost = requests(&server);
-    let last = [Op::CreateCheckRun, Op::ListCheckRuns, Op::UpdateCheckRun, Op::GetRun];
-    assert_eq!(lost[lost.len() - 4..], last, "{lost:?}");
+    let expected = [Op::CreateCheckRun, Op::ListCheckRuns, Op::UpdateCheckRun, Op::GetRun];
+    assert_eq!(lost[lost.len() - 4..], expected, "{lost:?}");
     assert_eq!(lost.len(), 7, "a lost race, and the holder looked up: {lost:?}");
     let ended: Vec<_> = server.state().checks(REPO).iter().map(|check| check.said.conclusion.clone()).collect();
     assert_eq!(ended, [None, Some("neutral".to_owned())]);
@@ -524,4 +524,40 @@ async fn what_an_owner_wrote_last_is_seen_before_its_claim_is_taken_over() {
     let (verdict, reason, _) = Step::new(&server, &payload("labeled", &alice())).of_run(RUN + 1, 1).check(&[]).await;
     assert_eq!((verdict.as_str(), reason.as_str()), ("review", "previous-failed"));
     assert_eq!(requests(&server).len(), 4, "facts, permission, the owner's run, and both once more");
+}
+
+/// `verify` is one request, which only reads.
+#[tokio::test]
+async fn verify_takes_one_request_and_writes_nothing() {
+    let server = start_server(github(3)).await;
+    let step = Step::new(&server, &payload("opened", &alice()));
+    let (verdict, _, value) = step.check(&[]).await;
+    assert_eq!(verdict, "proceed");
+    let claim = value["claim"].as_str().unwrap().to_owned();
+    requests(&server);
+    let writes = server.state().writes().len();
+
+    let ended = step.ends(&["verify", "--claim", &claim]).await;
+    assert_eq!((ended.code, requests(&server)), (0, vec![Op::Graphql]), "{}", ended.out);
+    assert!(step.read("output").contains("holds"), "{}", step.read("output"));
+    let ended = step.ends(&["verify", "--claim", &claim, "--for", "deploy"]).await;
+    assert_eq!((ended.code, requests(&server)), (10, vec![Op::Graphql]), "{}", ended.out);
+
+    // Another run does not hold it, nor does anybody once the item is closed or the claim settled.
+    let other = Step::new(&server, &payload("opened", &alice())).of_run(RUN + 1, 1);
+    assert_eq!(other.ends(&["verify", "--claim", &claim]).await.code, 10);
+    server.state().close(REPO, 731);
+    let ended = step.ends(&["verify", "--claim", &claim]).await;
+    assert_eq!(ended.code, 10);
+    assert!(ended.out.contains("issue 731 is closed"), "{}", ended.out);
+    server.state().reopen(REPO, 731);
+    assert_eq!(step.ends(&["verify", "--claim", &claim]).await.code, 0);
+    assert_eq!(server.state().writes().len(), writes);
+    step.ends(&["finish", "--claim", &claim, "--step-outcome", "success"]).await;
+    assert_eq!(step.ends(&["verify", "--claim", &claim]).await.code, 10);
+
+    // GitHub that does not answer is a no; a claim that is none is a wrong call.
+    server.state().plan(Planned::always(Op::Graphql, Fault::Denied));
+    assert_eq!(step.ends(&["verify", "--claim", &claim]).await.code, 10);
+    assert_eq!(step.ends(&["verify", "--claim", "nonsense"]).await.code, 2);
 }

@@ -4,6 +4,7 @@ pub mod budget;
 pub mod claim;
 pub mod duplicate;
 pub mod r#loop;
+pub mod resume;
 pub mod state;
 pub mod trigger;
 

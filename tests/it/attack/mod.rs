@@ -112,6 +112,8 @@ fn input(event: &str, payload: Value, run: u64) -> CheckInput {
         dry_run: false,
         on_error: OnError::Default,
         deadline: TimeDelta::seconds(120),
+        wait: TimeDelta::zero(),
+        resume: None,
     }
 }
 

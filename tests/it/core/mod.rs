@@ -4,6 +4,7 @@ pub(crate) mod case;
 mod decide;
 mod ended;
 mod execution;
+mod held;
 mod properties;
 mod records;
 mod text;

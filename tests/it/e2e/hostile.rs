@@ -153,6 +153,13 @@ impl Step {
         step
     }
 
+    /// `verify` of a claim, in the same way.
+    pub(super) fn verify(claim: &str) -> Self {
+        let mut step = Self::new("verify");
+        step.command.arg("verify").env("RUN_GUARD_CLAIM", claim).env("GITHUB_API_URL", "http://ghe.example/api/v3");
+        step
+    }
+
     fn new(name: &'static str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_run-guard"));

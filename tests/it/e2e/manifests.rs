@@ -37,7 +37,7 @@ fn flags(command: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_input_is_a_flag_of_the_same_name() {
-    for command in ["check", "finish"] {
+    for command in ["check", "finish", "verify"] {
         let flags = flags(command);
         assert!(flags.contains("token"), "{command} --help: {flags:?}");
         let mut inputs = names(&manifest(command), "inputs");
@@ -50,7 +50,7 @@ fn every_input_is_a_flag_of_the_same_name() {
 
 #[test]
 fn every_input_reaches_the_binary_under_the_variable_that_its_flag_reads() {
-    for command in ["check", "finish"] {
+    for command in ["check", "finish", "verify"] {
         let manifest = manifest(command);
         let steps = manifest["runs"]["steps"].as_sequence().unwrap();
         let step = steps.iter().find(|step| step["id"] == command).unwrap();
@@ -73,7 +73,7 @@ fn every_input_reaches_the_binary_under_the_variable_that_its_flag_reads() {
 
 #[test]
 fn every_output_is_mapped_from_the_step_that_runs_the_binary() {
-    for command in ["check", "finish"] {
+    for command in ["check", "finish", "verify"] {
         for (name, output) in manifest(command)["outputs"].as_mapping().unwrap() {
             let name = name.as_str().unwrap();
             assert_eq!(
@@ -93,11 +93,14 @@ fn the_binary_writes_exactly_the_declared_outputs() {
     let step = hostile::Step::finish("label:github.com/42/issue/731/triage#1.00000000").run();
     assert_eq!(step.exit, 0, "a claim that cannot be settled does not fail the job: {}", step.log);
     assert_eq!(step.outputs.into_keys().collect::<BTreeSet<_>>(), declared_outputs("finish"));
+    let step = hostile::Step::verify("label:github.com/42/issue/731/triage#1.00000000").run();
+    assert_eq!((step.exit, step.outputs["holds"].as_str()), (10, "false"), "what cannot be read is a no: {}", step.log);
+    assert_eq!(step.outputs.into_keys().collect::<BTreeSet<_>>(), declared_outputs("verify"));
 }
 
 /// Every action file and workflow of the project.
 fn all_yaml() -> Vec<(String, Value)> {
-    let mut paths = vec!["action.yml".to_owned(), "finish/action.yml".to_owned()];
+    let mut paths = vec!["action.yml".to_owned(), "finish/action.yml".to_owned(), "verify/action.yml".to_owned()];
     for folder in [".github/workflows", "examples/workflows"] {
         for entry in std::fs::read_dir(root().join(folder)).unwrap() {
             paths.push(format!("{folder}/{}", entry.unwrap().file_name().to_str().unwrap()));
