@@ -498,7 +498,12 @@ impl<'a, G: GitHub, C: Clock> Session<'a, G, C> {
             result_comment: None,
         };
         let settled = Record { state: ClaimState::Settled(settlement), ..claim.record.clone() };
-        self.gathered.ledger.rewrite(self.repo, &self.key, claim, &settled).await
+        let write = async || self.gathered.ledger.rewrite(self.repo, &self.key, claim, &settled).await;
+        // To write one's own claim once more with the same text is safe. One that stays open is taken over later.
+        match write().await {
+            Err(PortError::Ambiguous { .. } | PortError::Unreachable { .. }) => write().await,
+            result => result,
+        }
     }
 
     /// The key's highest claim that could be read.
