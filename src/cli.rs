@@ -163,7 +163,7 @@ pub struct SimulateArgs {
     pub serve: Option<std::net::SocketAddr>,
     /// Run it under so many seeds, each of which interleaves the runs in another way and lets faults strike; tells the
     /// first under which a promise does not hold
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: Option<u64>,
     /// The first seed; without `--seeds`, tells the story of this one
     #[arg(long, value_name = "SEED")]

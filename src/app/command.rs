@@ -248,6 +248,13 @@ impl CheckPlan {
 
     async fn report(&self, args: &CheckArgs, env: &Env) -> Result<CheckReport, SetUp> {
         if let Some(target) = &self.target {
+            if args.sim {
+                return Err(Usage::new(
+                    "`--sim` judges a payload and asks no GitHub, so it cannot look an address up",
+                    "give `--event FILE --event-name NAME`, or leave out `--sim`",
+                )
+                .into());
+            }
             return self.of_address(target, args, env).await;
         }
         let name = args.event_name.as_deref().or(env.event_name.as_deref());

@@ -227,7 +227,7 @@ reasons! {
         "Nothing to do: the newer trigger does the work.";
     Settling "settling" Duplicate Defer
         "Old claims of this key are being swept just now."
-        "Ask again in half an hour, or leave it to `reconcile`.";
+        "Ask again in half an hour.";
     RivalWork "rival-work" Duplicate Review
         "Somebody else has already opened work that covers this."
         "Look at it and decide; re-run the job to start the agent all the same.";
@@ -239,13 +239,13 @@ reasons! {
         "Mend the cause, then re-run the job or write the rerun phrase.";
     BudgetHour "budget-hour" Budget Defer
         "The runs of this hour are used up."
-        "It can start when the oldest run leaves the window; re-run the job then, or leave it to `reconcile`.";
+        "It can start when the oldest run leaves the window; re-run the job then.";
     BudgetDay "budget-day" Budget Defer
         "The runs of this day are used up."
-        "It can start when the oldest run leaves the window; re-run the job then, or leave it to `reconcile`.";
+        "It can start when the oldest run leaves the window; re-run the job then.";
     BudgetCost "budget-cost" Budget Defer
         "The money of this day is spent."
-        "It can start when the oldest run leaves the window; re-run the job then, or leave it to `reconcile`.";
+        "It can start when the oldest run leaves the window; re-run the job then.";
     Burst "burst" Budget Defer
         "Too many runs in a short time for this resource or actor."
         "It can start when the burst window has passed.";
@@ -260,7 +260,7 @@ reasons! {
         "Nothing to do: the other run has it.";
     LedgerUnreachable "ledger-unreachable" Claim Defer
         "The ledger did not answer in time."
-        "Re-run the job, or leave it to `reconcile`.";
+        "Re-run the job.";
     LedgerFull "ledger-full" Claim Error
         "The key has more claims than run-guard will count."
         "Look at the key's claims, remove the settled ones, and ask again.";

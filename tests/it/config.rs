@@ -149,6 +149,24 @@ fn every_key_of_the_table_has_an_effect() {
     }
 }
 
+/// The page for users has a row for each key, with the default and the sentence of the table.
+#[test]
+fn the_page_lists_every_key() {
+    let page = include_str!("../../docs/policy.md");
+    let mut names = BTreeSet::new();
+    for doc in config::policy_keys().chain(config::task_keys()) {
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", doc.name)));
+        let row = row.unwrap_or_else(|| panic!("{} is missing", doc.name));
+        assert!(row.contains(doc.meaning), "{row}");
+        assert!(doc.default.is_empty() || row.contains(&format!("| `{}` |", doc.default)), "{row}");
+        if let Type::Word(words) = doc.kind {
+            assert!(words.iter().all(|word| row.contains(&format!("`{word}`"))), "{row}");
+        }
+        names.insert(doc.name);
+    }
+    assert_eq!(page.lines().filter(|line| line.starts_with("| `")).count(), names.len());
+}
+
 #[test]
 fn the_words_of_the_table_are_those_of_the_parser() {
     for doc in config::policy_keys().chain(config::task_keys()) {

@@ -457,29 +457,41 @@ fn what_is_served_can_be_tried_as_the_directions_say() {
     }
     let exports: Vec<(&str, &str)> =
         directions.iter().filter_map(|line| line.trim().strip_prefix("export ")?.split_once('=')).collect();
-    assert_eq!(exports.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["GITHUB_API_URL", "GITHUB_TOKEN"]);
-    let mut answers = Vec::new();
-    for lines in directions.windows(2).filter(|lines| lines[0].trim_start().starts_with("GITHUB_RUN_ID=")) {
-        let call = format!("{} {}", lines[0].trim().trim_end_matches('\\'), lines[1].trim());
-        let (run, rest) = call.split_once(" run-guard ").unwrap();
-        let mut check = run_guard(folder.path());
-        check.envs(exports.iter().copied()).env("GITHUB_RUN_ID", run.split_once('=').unwrap().1);
-        let output = check.args(rest.split_whitespace()).output().unwrap();
-        answers.push(String::from_utf8(output.stdout).unwrap().lines().next().unwrap_or_default().to_owned());
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
     assert_eq!(
-        answers,
-        ["proceed  claim 1   acme/app issue 731 · investigate", "skip  in-progress   acme/app issue 731 · investigate",]
+        exports.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+        ["GITHUB_API_URL", "GITHUB_TOKEN", "GITHUB_REPOSITORY"]
     );
+    let directions = directions.join("\n").replace("\\\n", "");
+    let mut claim = String::new();
+    let mut answers = Vec::new();
+    for call in directions.lines().map(str::trim).filter(|line| line.starts_with("GITHUB_RUN_ID=")) {
+        let (run, rest) = call.split_once(" run-guard ").unwrap();
+        let args = rest.replace("'CLAIM'", &claim);
+        let mut command = run_guard(folder.path());
+        command.envs(exports.iter().copied()).env("GITHUB_RUN_ID", run.split_once('=').unwrap().1);
+        let output = command.args(args.split_whitespace()).args(["--format", "json"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let said = ["verdict", "reason", "outcome"].map(|name| answer[name].as_str().unwrap_or_default());
+        answers.push(said.join(" ").trim().to_owned());
+        if said[0] == "proceed" {
+            answer["claim"].as_str().unwrap().clone_into(&mut claim);
+        }
+    }
+    assert_eq!(answers, ["proceed", "skip in-progress", "completed"]);
 }
 
 #[test]
-fn an_embedded_github_is_shown_to_this_machine_alone() {
+fn flags_that_cannot_be_followed_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for (args, part) in [
         (["simulate", "--serve", "0.0.0.0:0"].as_slice(), "would show the embedded GitHub to others"),
         (&["simulate", "--serve", "127.0.0.1:0", "a.yml", "b.yml"], "`--serve` serves one scenario"),
+        (&["simulate", "--seeds", "0"], "0 is not in 1.."),
+        (
+            &["check", "--task", "a", "--sim", "--dry-run", "https://github.com/o/r/issues/1"],
+            "`--sim` judges a payload",
+        ),
     ] {
         let output = run_guard(folder.path()).args(args).output().unwrap();
         assert_eq!(output.status.code(), Some(2));

@@ -105,7 +105,7 @@ fn directions(scenario: &Scenario, base: &str, folder: &Path, trials: &[Trial]) 
     let repo = &scenario.repository;
     let mut text = format!(
         "{}\n{repo} is served on {base} until Ctrl-C, as it is after the first step\n\n  \
-         export GITHUB_API_URL={base}\n  export GITHUB_TOKEN={GUARD_TOKEN}\n",
+         export GITHUB_API_URL={base}\n  export GITHUB_TOKEN={GUARD_TOKEN}\n  export GITHUB_REPOSITORY={repo}\n",
         visible(&scenario.about)
     );
     if !trials.is_empty() {
@@ -121,6 +121,14 @@ fn directions(scenario: &Scenario, base: &str, folder: &Path, trials: &[Trial]) 
             trial.task,
             trial.event.name,
             file.display()
+        );
+    }
+    if let Some(trial) = trials.first() {
+        let _ = writeln!(
+            text,
+            "\nA run that proceeds ends with the claim that `--format json` shows:\n\n  \
+             GITHUB_RUN_ID={} run-guard finish --step-outcome success --claim 'CLAIM'",
+            trial.run
         );
     }
     let granted: Vec<String> = scenario
