@@ -243,7 +243,7 @@ pub fn run(scenario: &Scenario, order: Order) -> Result<Story, TooManyTurns> {
     Ok(engine.story())
 }
 
-/// Runs a scenario under a seed: see [`chaos`]. Its failures are the promises that did not hold, not the scenario's own
+/// Runs a scenario under a seed: see the module `chaos`. Its failures are the promises that did not hold, not the scenario's own
 /// expectations, which are about what happens when nothing goes wrong.
 ///
 /// # Errors
